@@ -41,6 +41,17 @@ impl SharedModule {
         self.module.kernel(name).ok_or_else(|| Error::NoKernel { kernel: name.to_owned(), known: self.kernel_names() })
     }
 
+    /// The metadata of the only kernel: what a module that specialises one kernel has.
+    ///
+    /// # Errors
+    /// When the module has none, or several; the message names those.
+    pub fn only_kernel(&self) -> Result<&KernelMeta, Error> {
+        match self.module.meta.kernels.as_slice() {
+            [kernel] => Ok(kernel),
+            _ => Err(Error::NoKernel { kernel: "(the only one)".to_owned(), known: self.kernel_names() }),
+        }
+    }
+
     fn kernel_names(&self) -> String {
         let names: Vec<&str> = self.module.meta.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
         names.join(", ")
@@ -97,13 +108,7 @@ pub fn load_embedded<D: Device + ?Sized>(device: &D, targets: &[Embedded]) -> Re
             continue;
         }
         let module = SharedModule::new(Module { ptx: target.ptx.to_owned(), meta });
-        let name = module
-            .module()
-            .meta
-            .kernels
-            .first()
-            .map(|kernel| kernel.name.clone())
-            .ok_or_else(|| Error::Internal("an embedded module has no kernel".to_owned()))?;
+        let name = module.only_kernel()?.name.clone();
         return device.load(&module)?.kernel(&name);
     }
     let (major, minor) = properties.capability;
