@@ -118,6 +118,7 @@ impl<T: Element> Buffer<T> {
     }
 
     /// A buffer over all of `memory` that holds whole elements.
+    #[cfg(feature = "cuda")]
     pub(super) fn from_memory(memory: Arc<dyn Memory>, length: usize) -> Self {
         Self { memory, offset: 0, length, element: PhantomData }
     }

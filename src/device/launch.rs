@@ -257,6 +257,18 @@ impl PreparedLaunch {
     }
 }
 
+impl Kernel {
+    /// The grid that the kernel's rule gives for `args`; 1 along an axis that the caller may choose.
+    ///
+    /// # Errors
+    /// When the arguments break the kernel's rules, or the grid is more than the hardware takes.
+    pub fn grid(&self, args: &[Arg]) -> Result<[u32; 3], Error> {
+        let shapes: Vec<Shape> = args.iter().map(Arg::shape).collect();
+        check_arguments(self.meta(), &shapes)?;
+        grid_for(self.meta(), &shapes)
+    }
+}
+
 /// Number, kind, type and constness of the arguments.
 pub(super) fn check_arguments(meta: &KernelMeta, args: &[Shape]) -> Result<(), Error> {
     if args.len() != meta.params.len() {

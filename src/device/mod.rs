@@ -43,6 +43,8 @@ pub use emulated::{EmulatedBuilder, EmulatedDevice};
 pub use error::Error;
 #[cfg(feature = "cuda")]
 pub use gpu::GpuDevice;
+/// The 16-bit element types.
+pub use half::{bf16, f16};
 pub use launch::{Arg, LaunchConfig, ParamBlock, PreparedLaunch, Scalar};
 pub use module::{Embedded, Kernel, LoadedModule, SharedModule, load_embedded};
 pub use plan::{BufferId, Plan, PlanArg, PlanBuffer, PlanBuilder, PlannedLaunch, Role};
