@@ -103,7 +103,7 @@ static KERNELS: [KernelInfo; 4] = [
     KernelInfo {
         name: MicroPotrf::KERNEL,
         summary: "the 32-by-32 diagonal block at (k, k) of larger matrices: its factor and the factor's inverse",
-        settings: &[RANK, WARPS],
+        settings: &[Setting { allowed: Allowed::OneOf(&[2, 4]), ..RANK }, WARPS],
         make: |values| Specialisation::MicroPotrf(MicroPotrf { rank: values[0], warps: values[1] }),
     },
 ];

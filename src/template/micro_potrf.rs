@@ -17,7 +17,7 @@ use crate::ptx::{Arch, DType, GridRule, Module, ParamMeta};
 /// failing pivot's index in the whole matrix is written where `info[b]` is still 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MicroPotrf {
-    /// Pivots done as one group: 1, 2 or 4.
+    /// Pivots done as one group: 2 or 4. (Single pivots would make the inverse's loads as many as its arithmetic.)
     pub rank: u32,
     /// Warps, and so matrices, of a CTA: 1, 2, 4 or 8.
     pub warps: u32,
@@ -45,7 +45,7 @@ impl MicroPotrf {
     /// # Errors
     /// A parameter out of its range.
     pub fn instantiate(&self, arch: Arch) -> Result<Module, ParamError> {
-        one_of(Self::KERNEL, "rank", self.rank, &[1, 2, 4])?;
+        one_of(Self::KERNEL, "rank", self.rank, &[2, 4])?;
         one_of(Self::KERNEL, "warps", self.warps, &[1, 2, 4, 8])?;
         let Self { rank, warps } = *self;
         let tile = WarpTile::new(Self::BLOCK, rank);
