@@ -11,6 +11,9 @@
 //! Every launch is checked against the kernel's metadata before a device sees it: number, kind, type, constness and
 //! alignment of its arguments, the device of its buffers, and its grid.
 //!
+//! What a kernel does with the memory that it can reach is checked by the emulator only: on a GPU a module is trusted, as
+//! machine code is. The families under [`crate::kernels`] check their shapes, so that theirs stay inside their buffers.
+//!
 //! Work that is queued on one device runs in order. Devices are `Send + Sync`: threads may share one, and each call is
 //! then placed in the queue as a whole.
 //!
