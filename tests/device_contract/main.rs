@@ -583,6 +583,10 @@ fn the_gpu_takes_the_default_stream() {
 fn an_ordinal_that_is_not_there_is_a_plain_error() {
     let message = tilewright::device::GpuDevice::open(4096).unwrap_err().to_string();
     assert!(message.starts_with("no GPU"), "{message}");
+    match tilewright::device::GpuDevice::count() {
+        Ok(count) => assert!(message.contains(&format!("sees {count} device(s)")), "{message}"),
+        Err(error) => assert_eq!(error.to_string(), message),
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The driver: whether it is there, its errors, and the few handles that we own.
 //!
 //! All calls of the driver library stand in this folder. `cudarc` panics where the library is missing, so [`present`]
-//! is asked before the first call, by [`Context::open`]; every other type here is made from a `Context`.
+//! is asked before the first call, by [`count`], which [`Context::open`] calls; every other type here is made from a
+//! `Context`.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -18,7 +19,7 @@ const OLDEST_DRIVER: c_int = 11_080;
 const LOG_BYTES: usize = 16 * 1024;
 
 /// Whether the driver library is on this machine.
-pub(super) fn present() -> bool {
+fn present() -> bool {
     // SAFETY: only tries to open the library; opening libcuda runs no code of ours and has no precondition.
     unsafe { sys::is_culib_present() }
 }
@@ -56,6 +57,28 @@ macro_rules! driver {
 }
 pub(super) use driver;
 
+/// How many cards the driver sees. Every way to the driver starts here.
+pub(super) fn count() -> Result<usize, Error> {
+    if !present() {
+        return Err(Error::NoDriver);
+    }
+    // SAFETY: the library is there; `cuInit` may be called any number of times, from any thread.
+    match unsafe { sys::cuInit(0) } {
+        sys::CUresult::CUDA_ERROR_NO_DEVICE => return Ok(0),
+        result => check("cuInit", result)?,
+    }
+    let (mut version, mut count) = (0, 0);
+    // SAFETY: the driver writes one int to each pointer.
+    unsafe {
+        driver!(cuDriverGetVersion(&raw mut version))?;
+        if version < OLDEST_DRIVER {
+            return Err(Error::DriverTooOld { found: version, needed: OLDEST_DRIVER });
+        }
+        driver!(cuDeviceGetCount(&raw mut count))?;
+    }
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
 /// The primary context of one card, held until dropped.
 #[derive(Debug)]
 pub(super) struct Context {
@@ -71,26 +94,10 @@ unsafe impl Sync for Context {}
 impl Context {
     /// The primary context of the card `ordinal`.
     pub(super) fn open(ordinal: usize) -> Result<Arc<Self>, Error> {
-        if !present() {
-            return Err(Error::NoDriver);
-        }
-        // SAFETY: the library is there; `cuInit` may be called any number of times, from any thread.
-        match unsafe { sys::cuInit(0) } {
-            sys::CUresult::CUDA_ERROR_NO_DEVICE => return Err(Error::NoDevice { ordinal, count: 0 }),
-            result => check("cuInit", result)?,
-        }
-        let (mut version, mut count, mut device) = (0, 0, 0);
-        // SAFETY: the driver writes one int to each pointer.
-        unsafe {
-            driver!(cuDriverGetVersion(&raw mut version))?;
-            if version < OLDEST_DRIVER {
-                return Err(Error::DriverTooOld { found: version, needed: OLDEST_DRIVER });
-            }
-            driver!(cuDeviceGetCount(&raw mut count))?;
-        }
-        let count = usize::try_from(count).unwrap_or(0);
+        let count = count()?;
         let index = c_int::try_from(ordinal).ok().filter(|_| ordinal < count);
         let Some(index) = index else { return Err(Error::NoDevice { ordinal, count }) };
+        let mut device = 0;
         let mut raw = ptr::null_mut();
         // SAFETY: the ordinal is one that the driver has; it writes the handles.
         unsafe {

@@ -51,6 +51,14 @@ struct Inner {
 }
 
 impl GpuDevice {
+    /// How many cards there are: ordinals count from 0 to one less.
+    ///
+    /// # Errors
+    /// When there is no driver, or it is too old.
+    pub fn count() -> Result<usize, Error> {
+        driver::count()
+    }
+
     /// The card `ordinal`, with a stream of its own.
     ///
     /// # Errors
