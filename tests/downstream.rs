@@ -117,3 +117,25 @@ fn mistakes_are_told() {
     assert!(message.starts_with("cannot write ") && message.contains("blocked"), "{message}");
     assert_eq!(files(folder.path()).len(), 1, "a mistake writes nothing");
 }
+
+/// What cargo sees of a mistake: one line, and a build script that fails. The script is this test, run again.
+#[test]
+fn a_mistake_fails_the_build() {
+    const SCRIPT: &str = "TILEWRIGHT_TEST_IS_BUILD_SCRIPT";
+    if std::env::var_os(SCRIPT).is_some() {
+        Builder::new().kernel("potrf", &[]).write_to_out_dir("kernels.rs");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_mistake_fails_the_build", "--nocapture"])
+        .env(SCRIPT, "1")
+        .env("OUT_DIR", folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let out = String::from_utf8_lossy(&output.stdout);
+    let told: Vec<&str> = out.lines().filter(|line| line.contains("cargo::")).collect();
+    assert_eq!(told.len(), 1, "{out}");
+    assert!(told[0].contains("cargo::error=tilewright: unknown kernel `potrf`"), "{out}");
+}

@@ -176,7 +176,7 @@ fn copies_on_the_device_are_ordered(device: &dyn Device) {
 fn kernels_compute(device: &dyn Device) {
     let kernel = load(device, &vector_add());
     for count in [1usize, 63, 64, 65, 1000] {
-        let (x, y) = (upload(device, &numbers(count)), upload(device, &vec![0.5; count]));
+        let (x, y) = (upload(device, &numbers(count)), upload(device, &vec![0.5f32; count]));
         let mut z = upload(device, &vec![-1.0f32; count + 3]);
         let n = i32::try_from(count).unwrap();
         let grid = [u32::try_from(count).unwrap().div_ceil(PER_CTA), 1, 1];
@@ -366,7 +366,7 @@ fn plans_run_and_show_themselves(device: &dyn Device) {
     for part in ["plan double the sum", "temporary between: 100 × fp32", "vector_add  2×1×1  64×1×1", "1,3"] {
         assert!(table.contains(part), "{table}");
     }
-    let (x, y) = (upload(device, &numbers(100)), upload(device, &[1.0; 100]));
+    let (x, y) = (upload(device, &numbers(100)), upload(device, &[1.0f32; 100]));
     let mut sum = Buffer::<f32>::uninit(device, 100, "sum").unwrap();
     let expected: Vec<f32> = numbers(100).iter().map(|x| 2.0 * (x + 1.0)).collect();
     for _ in 0..2 {
@@ -407,7 +407,7 @@ fn plans_refuse_wrong_bindings(device: &dyn Device) {
 
 fn a_capture_replays(device: &dyn Device) {
     let plan = two_step_plan(100);
-    let (mut x, y) = (upload(device, &numbers(100)), upload(device, &[1.0; 100]));
+    let (mut x, y) = (upload(device, &numbers(100)), upload(device, &[1.0f32; 100]));
     let mut sum = upload(device, &[5.0f32; 100]);
     let mut capture = device.capture(&plan, &[(&x).into(), (&y).into(), (&mut sum).into()]).unwrap();
     assert_eq!(sum.to_vec().unwrap(), [5.0; 100], "a capture runs nothing");
