@@ -23,10 +23,15 @@ fn matrices(shape: &Shape) -> Vec<f32> {
 /// Orders at the ends of each kernel's range.
 const ORDERS: [usize; 8] = [1, 2, 31, 32, 33, 64, 65, 97];
 
+/// 0.1·n·ε·‖A‖₁, and for the smallest orders ε·‖A‖₁, which rounding one square root may cost already.
+fn largest_residual(n: usize) -> f64 {
+    f64::max(0.1, 1.0 / n as f64)
+}
+
 #[track_caller]
 fn check(a: &[f32], l: &[f32], shape: &Shape) {
     for (matrix, residual) in residuals(a, l, shape).unwrap().into_iter().enumerate() {
-        assert!(residual <= 0.1, "matrix {matrix} of {shape:?}: residual {residual}");
+        assert!(residual <= largest_residual(shape.n), "matrix {matrix} of {shape:?}: residual {residual}");
         for row in 0..shape.n {
             for column in row + 1..shape.n {
                 let above = l[matrix * shape.stride_l + row * shape.ldl + column];
@@ -223,7 +228,7 @@ fn wrong_buffers_are_refused() {
     let mut l = Buffer::<f32>::zeroed(&device, 160, "l").unwrap();
     let mut few = Buffer::<i32>::zeroed(&device, 1, "info").unwrap();
     told(cholesky.factor(&device, &a, &mut l, &mut few), &["buffer `info`", "1 element(s)", "at least 2"]);
-    told(factor_host(&device, &[0.0; 10], shape).map(drop), &["`a` has 10 elements", "153"]);
+    told(factor_host(&device, &[0.0; 10], shape).map(drop), &["`a` has 10 elements", "151"]);
     let hopper = Options { arch: Arch::Sm90a, ..Options::default() };
     let cholesky = Cholesky::plan(Shape::contiguous(2, 8), &hopper).unwrap();
     let ampere = EmulatedDevice::builder().arch(Arch::Sm80).build();
