@@ -215,11 +215,11 @@ impl<T: Element> Buffer<T> {
     pub fn copy_from(&mut self, source: &Self) -> Result<(), Error> {
         self.check("a copy", 0, source.length)?;
         if source.device() != self.device() {
-            return Err(Error::Internal(format!(
-                "`{}` and `{}` lie on different devices: copy through the host",
-                source.label(),
-                self.label()
-            )));
+            return Err(Error::Foreign {
+                what: format!("buffer `{}`", source.label()),
+                found: source.device(),
+                needed: self.device(),
+            });
         }
         if source.is_empty() {
             return Ok(());

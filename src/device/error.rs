@@ -1,5 +1,6 @@
 //! What can go wrong between a host and a device.
 
+use super::DeviceId;
 use crate::ptx::{Arch, DType};
 
 /// An error of the device layer. Each message names the thing, its value and the rule it broke.
@@ -171,6 +172,16 @@ pub enum Error {
         start: usize,
         /// One past the last.
         end: usize,
+    },
+    /// Something of one device used on another.
+    #[error("{what} is on {found}, and something on {needed} is needed: copy or load it there")]
+    Foreign {
+        /// Buffer or kernel.
+        what: String,
+        /// Where it is.
+        found: DeviceId,
+        /// Where it should be.
+        needed: DeviceId,
     },
     /// A length that does not fit an address.
     #[error("buffer `{label}`: {length} × {ty} is more than an address can hold")]

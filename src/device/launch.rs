@@ -231,11 +231,10 @@ impl PreparedLaunch {
     pub fn new(device: DeviceId, kernel: &Kernel, grid: [u32; 3], args: &[Arg]) -> Result<Self, Error> {
         let meta = kernel.meta();
         if kernel.device() != device {
-            return Err(Error::Argument {
-                kernel: meta.name.clone(),
-                parameter: "(the kernel itself)".to_owned(),
-                value: format!("a kernel loaded on {}", kernel.device()),
-                rule: format!("one loaded on {device} is needed"),
+            return Err(Error::Foreign {
+                what: format!("kernel {}", meta.name),
+                found: kernel.device(),
+                needed: device,
             });
         }
         let shapes: Vec<Shape> = args.iter().map(Arg::shape).collect();

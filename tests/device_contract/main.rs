@@ -537,7 +537,7 @@ fn foreign_memory_and_kernels_are_refused(device: &dyn Device) {
     let (here, there) = (device.properties().id.to_string(), other.properties().id.to_string());
     refused(device.launch(&kernel, [1, 1, 1], &args(&mut foreign)), &["parameter `x`", &there, &here]);
     refused(device.launch(&foreign_kernel, [1, 1, 1], &args(&mut x)), &["kernel scale", &there, &here]);
-    refused(x.copy_from(&foreign), &["different devices"]);
+    refused(x.copy_from(&foreign), &["buffer `values` is on", &there, &here]);
     let plan = two_step_plan(4);
     let y = upload(device, &numbers(4));
     refused(
