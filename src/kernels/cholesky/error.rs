@@ -1,3 +1,5 @@
+//! Errors of the family.
+
 use crate::device;
 use crate::template::ParamError;
 
