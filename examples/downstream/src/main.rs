@@ -4,6 +4,7 @@
 //! emulator, and checks the residuals.
 
 use std::error::Error;
+use std::process::ExitCode;
 
 use tilewright::device::{self, Buffer, Device};
 use tilewright::kernels::cholesky::{Shape, residuals};
@@ -18,7 +19,17 @@ const BATCH: usize = 6;
 /// The largest residual that counts as right, as a multiple of n·ε·‖A‖₁.
 const LARGEST_RESIDUAL: f64 = 0.1;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let (device, why) = device::best()?;
     println!("{}: {why}", device.properties().name);
     factor24(&device)?;
