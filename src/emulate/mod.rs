@@ -72,7 +72,7 @@
 //! // One thread too many is a fault that names the buffer.
 //! let config = LaunchConfig { block: [33, 1, 1], ..config };
 //! let fault = launch(&kernel, &config, &numbers.to_le_bytes(), &memory, &Options::default()).unwrap_err();
-//! assert!(fault.to_string().contains("line 10: out of bounds"), "{fault}");
+//! assert!(fault.to_string().contains("line 11: out of bounds"), "{fault}");
 //! assert!(fault.to_string().contains("`numbers`"));
 //! # Ok::<(), tilewright::emulate::Error>(())
 //! ```
