@@ -114,7 +114,11 @@ impl EmulatedBuilder {
         let inner = Inner {
             properties,
             memory: Arc::new(emulate::Memory::with_limit(self.memory_bytes)),
-            options: emulate::Options { max_steps: self.max_steps.or(defaults.max_steps), ..defaults },
+            options: emulate::Options {
+                max_steps: self.max_steps.or(defaults.max_steps),
+                max_shared: Some(self.arch.max_shared_bytes().into()),
+                ..defaults
+            },
             cache: Cache::default(),
         };
         EmulatedDevice { inner: Arc::new(inner) }

@@ -545,7 +545,7 @@ impl Warp {
         }
         if sat {
             // NaN saturates to zero.
-            narrow = narrow.map(|bits| f32::from_bits(bits).max(0.0).min(1.0).to_bits());
+            narrow = narrow.map(|bits| f32::from_bits(bits).clamp(0.0, 1.0).max(0.0).to_bits());
         }
         self.write32(dst, &narrow, active);
         Ok(())
