@@ -87,7 +87,8 @@ impl EmulatedBuilder {
         self
     }
 
-    /// The warp instructions after which a launch is stopped as one that does not end; no limit unless set.
+    /// The warp instructions of one CTA after which a launch is stopped as one that does not end; the emulator's own
+    /// limit unless set.
     #[must_use]
     pub fn max_steps(mut self, steps: u64) -> Self {
         self.max_steps = Some(steps);
