@@ -21,13 +21,13 @@ const TABLE: &[Choice] = &[
         largest: 32,
         targets: &Arch::ALL,
         precisions: BOTH,
-        make: |n| Specialisation::PotrfWarp(PotrfWarp { n, rank: 4, warps: 4 }),
+        make: |n| Specialisation::PotrfWarp(PotrfWarp { n, rank: 2, warps: 4 }),
     },
     Choice {
         largest: 64,
         targets: &Arch::ALL,
         precisions: BOTH,
-        make: |n| Specialisation::PotrfRows(PotrfRows { n, rank: 4 }),
+        make: |n| Specialisation::PotrfRows(PotrfRows { n, rank: 2 }),
     },
     Choice {
         largest: 192,
