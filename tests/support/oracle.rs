@@ -1,0 +1,79 @@
+//! The oracle and the rules: what a right factor is.
+//!
+//! Residuals are ‖A − L·Lᵀ‖₁ / (n·ε·‖A‖₁), ε = 2⁻²³, induced 1-norms, computed in f64.
+
+use faer::Side;
+use faer::linalg::solvers::Llt;
+use tilewright::kernels::cholesky::residual;
+
+/// The FP32 factor that LAPACK's unblocked algorithm gives, root and quotient correctly rounded: the stand-in for a vendor's
+/// routine where there is none. Row-major, zeros above the diagonal.
+pub fn reference_f32(a: &[f32], n: usize) -> Vec<f32> {
+    let mut l = vec![0.0_f32; n * n];
+    for j in 0..n {
+        let mut pivot = a[j * n + j];
+        for k in 0..j {
+            pivot -= l[j * n + k] * l[j * n + k];
+        }
+        let root = pivot.sqrt();
+        l[j * n + j] = root;
+        for i in j + 1..n {
+            let mut value = a[i * n + j];
+            for k in 0..j {
+                value -= l[i * n + k] * l[j * n + k];
+            }
+            l[i * n + j] = value / root;
+        }
+    }
+    l
+}
+
+/// The f64 factor by faer, row-major; `None` where the matrix is not positive definite.
+pub fn factor_f64(a: &[f32], n: usize) -> Option<Vec<f64>> {
+    let matrix = faer::Mat::<f64>::from_fn(n, n, |i, j| f64::from(a[i.max(j) * n + i.min(j)]));
+    let llt = Llt::new(matrix.as_ref(), Side::Lower).ok()?;
+    let l = llt.L();
+    Some((0..n * n).map(|index| if index % n <= index / n { l[(index / n, index % n)] } else { 0.0 }).collect())
+}
+
+/// The largest residual that a factor may have whose reference has `reference`.
+///
+/// Two rules of the design: at most 4 times the reference's on the same input, and at most 0.1. Both are below what rounding
+/// allows where n is small: storing l alone, correctly rounded, moves l·l by up to ε relatively, and an entry of A is a
+/// product of two stored and computed factors, so a column may be off by 2·ε·‖A‖₁, which is 2/n in these units, whatever
+/// the arithmetic before. (A reference can also be lucky: at n = 1 its residual is often 0.)
+pub fn largest_residual(n: usize, reference: f64) -> f64 {
+    let rounding = 2.0 / n as f64;
+    f64::min(4.0 * reference, 0.1).max(rounding)
+}
+
+/// Checks a factor of `a`: zeros above the diagonal, a positive diagonal, the residual, and the distance from the f64 factor.
+#[track_caller]
+pub fn check_factor(a: &[f32], l: &[f32], n: usize, what: &str) {
+    for i in 0..n {
+        assert!(l[i * n + i] > 0.0, "{what}: L({i}, {i}) = {}", l[i * n + i]);
+        for j in i + 1..n {
+            assert_eq!(l[i * n + j].to_bits(), 0, "{what}: L({i}, {j}) above the diagonal");
+        }
+    }
+    let (ours, reference) = (residual(a, l, n), residual(a, &reference_f32(a, n), n));
+    let largest = largest_residual(n, reference);
+    assert!(ours <= largest, "{what}: residual {ours}, reference {reference}, allowed {largest}");
+    let exact = factor_f64(a, n).unwrap_or_else(|| panic!("{what}: the f64 oracle finds the matrix indefinite"));
+    // Forward errors grow with the condition number; a wrong algorithm is off by the size of the factor.
+    let distance = l.iter().zip(&exact).map(|(&ours, &exact)| (f64::from(ours) - exact).abs()).fold(0.0, f64::max);
+    let size = exact.iter().fold(0.0_f64, |size, value| size.max(value.abs()));
+    assert!(distance <= 2e-2 * size, "{what}: {distance} from the f64 factor of size {size}");
+}
+
+/// The public problem's checks.
+#[track_caller]
+pub fn check_public(a: &[f32], l: &[f32], n: usize, what: &str) {
+    assert!(l.iter().all(|value| value.is_finite()), "{what}: not finite");
+    assert!((0..n).all(|i| l[i * n + i] > 0.0), "{what}: a diagonal entry is not positive");
+    let above: f64 = (0..n).map(|j| (0..j).map(|i| f64::from(l[i * n + j].abs())).sum::<f64>()).fold(0.0, f64::max);
+    let norm: f64 = (0..n).map(|j| (0..n).map(|i| f64::from(a[i * n + j].abs())).sum::<f64>()).fold(0.0, f64::max);
+    assert!(above <= 8.0 * n as f64 * 2.0_f64.powi(-23) * norm, "{what}: {above} above the diagonal");
+    let ours = residual(a, l, n);
+    assert!(ours <= 20.0, "{what}: residual {ours}");
+}
