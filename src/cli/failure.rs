@@ -30,7 +30,13 @@ impl Failure {
     pub(super) fn new(message: impl fmt::Display) -> Self {
         let mut line = String::new();
         for part in message.to_string().lines().map(str::trim).filter(|part| !part.is_empty()) {
-            let joint = if line.is_empty() { "" } else if line.ends_with(':') { " " } else { "; " };
+            let joint = if line.is_empty() {
+                ""
+            } else if line.ends_with(':') {
+                " "
+            } else {
+                "; "
+            };
             line.push_str(joint);
             line.push_str(part);
         }
