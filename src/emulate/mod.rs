@@ -1,1 +1,340 @@
-//! To come.
+//! PTX on the CPU, with checks.
+//!
+//! [`Kernel::new`] decodes an entry of a PTX text, ours or anybody's; [`launch`] runs it over a [`Memory`] as a GPU would,
+//! and stops with a [`Fault`] at the first rule that it breaks. An instruction that the emulator does not know is an
+//! error with its line, never a guess.
+//!
+//! # What execution means
+//!
+//! **Lanes.** A warp is 32 threads. An instruction is executed for all active lanes of a warp at once; registers are bits,
+//! and a typed instruction reads as many of them as its type has. Results are those of PTX: IEEE where PTX says so, and
+//! the correctly rounded value for the approximate functions, which is inside the error that PTX states.
+//!
+//! **Divergence.** Where lanes of a warp branch to different places, the warp takes one way with some lanes, then the
+//! other with the rest, and all go on together at the branch's immediate post-dominator. A lane that returns is gone;
+//! the others do not wait for it.
+//!
+//! **Warps.** A warp runs until it waits at a barrier or returns; then the next one runs. That is one of the orders that a
+//! GPU may choose. What depends on the order is a race, and is found as such (below), so the order itself never matters
+//! for a kernel without faults.
+//!
+//! **CTAs** have no order among themselves. They run in parallel on the CPU's cores. The results are the same for any
+//! number of cores, but for floating atomics on one address from several CTAs, as on a GPU.
+//!
+//! **Memory.** Global memory is the live buffers of a [`Memory`]; shared memory is made for each CTA, local memory for each
+//! thread; the parameters are read-only. Generic addresses of shared and local memory have windows of their own.
+//! Module variables are made new for each launch. A store is seen by the next load: fences have nothing to do.
+//!
+//! # What the checks see
+//!
+//! - **Bounds and alignment**, always: an access outside every live buffer, outside the CTA's shared memory or the
+//!   thread's local memory, or at an address that is not a multiple of its size.
+//! - **Init**: a register that nothing wrote, read by an active lane; a byte of shared, local or freshly allocated global
+//!   memory that nothing wrote. Moves and selections pass on what is not defined; it is found where it is used.
+//! - **Race**, shared: two threads of a CTA touch the same word (byte, where the kernel has narrower accesses), one of them
+//!   writes, and no barrier orders them: `bar.sync` among the warps that come to it, `bar.arrive` before `bar.sync` of
+//!   the same barrier, `bar.warp.sync` among the lanes of a warp. A shuffle or a vote orders nothing. Lanes that write the
+//!   same value in one instruction agree. **Race**, global: two CTAs touch the same word and one writes. Atomics do not
+//!   race with atomics.
+//! - **Sync**: a barrier that some lanes of a warp do not reach, that too many reach, or that is never full; a shuffle, vote
+//!   or `bar.warp.sync` that names a lane which is not there, or a shuffle that reads from one.
+//! - **Limits**, always: threads of a CTA, the block that the kernel asks for, shared memory of the target, the grid.
+//!   A step limit ends what would run for ever.
+//!
+//! ```
+//! use tilewright::emulate::{Kernel, LaunchConfig, Memory, Options, launch};
+//!
+//! let ptx = "
+//! .version 7.0
+//! .target sm_80
+//! .address_size 64
+//! .visible .entry add_one(.param .u64 add_one_param_0) {
+//!     .reg .b64 %p;
+//!     .reg .b32 %t, %v;
+//!     ld.param.u64 %p, [add_one_param_0];
+//!     mov.u32 %t, %tid.x;
+//!     mad.wide.u32 %p, %t, 4, %p;
+//!     ld.global.u32 %v, [%p];
+//!     add.u32 %v, %v, 1;
+//!     st.global.u32 [%p], %v;
+//!     ret;
+//! }";
+//! let kernel = Kernel::new(ptx, None)?;
+//! let memory = Memory::new();
+//! let numbers = memory.alloc(4 * 32, "numbers")?;
+//! memory.fill(numbers, 0, 4 * 32)?;
+//! let config = LaunchConfig { grid: [1, 1, 1], block: [32, 1, 1], ..LaunchConfig::default() };
+//! launch(&kernel, &config, &numbers.to_le_bytes(), &memory, &Options::default())?;
+//! let mut first = [0; 4];
+//! memory.read(numbers, &mut first)?;
+//! assert_eq!(u32::from_le_bytes(first), 1);
+//!
+//! // One thread too many is a fault that names the buffer.
+//! let config = LaunchConfig { block: [33, 1, 1], ..config };
+//! let fault = launch(&kernel, &config, &numbers.to_le_bytes(), &memory, &Options::default()).unwrap_err();
+//! assert!(fault.to_string().contains("line 11: out of bounds"), "{fault}");
+//! assert!(fault.to_string().contains("`numbers`"));
+//! # Ok::<(), tilewright::emulate::Error>(())
+//! ```
+
+mod alu;
+mod decode;
+mod error;
+mod flow;
+mod lanes;
+mod memory;
+mod program;
+mod run;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+pub use error::{Error, Fault, FaultKind};
+pub use memory::Memory;
+
+use crate::ptx;
+use memory::Buffer;
+use program::Code;
+use run::cta::Cta;
+use run::{Environment, Shadow};
+
+/// A decoded kernel, ready to be launched any number of times.
+#[derive(Debug)]
+pub struct Kernel {
+    name: String,
+    source: String,
+    code: Code,
+    target: String,
+    required_block: Option<[u32; 3]>,
+    max_threads: Option<u32>,
+}
+
+impl Kernel {
+    /// Parses `source` and decodes its entry `entry`, or its only one.
+    ///
+    /// # Errors
+    /// Text that is not PTX, an entry that is not there, an instruction that the emulator does not know.
+    pub fn new(source: &str, entry: Option<&str>) -> Result<Self, Error> {
+        let program = ptx::parse(source)?;
+        let entries: Vec<_> = program.entries().collect();
+        let found = match (entry, entries.as_slice()) {
+            (Some(name), entries) => entries.iter().find(|function| function.name == name),
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        };
+        let Some(function) = found else {
+            let names: Vec<&str> = entries.iter().map(|function| function.name.as_str()).collect();
+            return Err(Error::NoEntry { name: entry.unwrap_or("(none named)").to_owned(), known: names.join(", ") });
+        };
+        let dims = |name: &str| {
+            function.directive(name).map(|values| [0, 1, 2].map(|axis| values.get(axis).copied().unwrap_or(1)))
+        };
+        Ok(Self {
+            name: function.name.clone(),
+            code: decode::decode(&program, source, function)?,
+            target: program.target[0].clone(),
+            required_block: dims("reqntid"),
+            max_threads: dims("maxntid").map(|dims| dims.iter().product()),
+            source: source.to_owned(),
+        })
+    }
+
+    /// The entry's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of the parameter block.
+    pub fn param_bytes(&self) -> u32 {
+        self.code.param_bytes
+    }
+
+    /// Bytes of static shared memory.
+    pub fn static_shared(&self) -> u32 {
+        self.code.static_shared
+    }
+
+    /// The block that the kernel asks for (`.reqntid`), if it does.
+    pub fn required_block(&self) -> Option<[u32; 3]> {
+        self.required_block
+    }
+}
+
+/// The shape of a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchConfig {
+    /// CTAs along x, y and z. A zero launches nothing.
+    pub grid: [u32; 3],
+    /// Threads of a CTA along x, y and z.
+    pub block: [u32; 3],
+    /// CTAs of a cluster; only 1 × 1 × 1 for now.
+    pub cluster: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: u32,
+}
+
+impl Default for LaunchConfig {
+    fn default() -> Self {
+        Self { grid: [1; 3], block: [1; 3], cluster: [1; 3], dynamic_shared: 0 }
+    }
+}
+
+/// Which checks run. Bounds, alignment and limits always do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// Accesses without an order.
+    pub race: bool,
+    /// Reads of what nothing wrote.
+    pub init: bool,
+    /// Barriers and warp-wide instructions that not all expected threads reach.
+    pub sync: bool,
+}
+
+/// How a launch runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Which checks run; all by default.
+    pub checks: Checks,
+    /// Warp instructions that one CTA may take before it counts as endless; 2³⁰ by default.
+    pub max_steps: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { checks: Checks { race: true, init: true, sync: true }, max_steps: Some(1 << 30) }
+    }
+}
+
+impl Options {
+    /// Only the checks that always run.
+    pub fn unchecked() -> Self {
+        Self { checks: Checks { race: false, init: false, sync: false }, ..Self::default() }
+    }
+}
+
+/// What a launch did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// CTAs run.
+    pub ctas: u64,
+    /// Instructions executed, counted once for each warp.
+    pub warp_instructions: u64,
+    /// Instructions executed, counted for each active thread.
+    pub thread_instructions: u64,
+}
+
+/// Threads of a CTA at most.
+const MAX_THREADS: u64 = 1024;
+
+/// Runs `kernel`. `params` is the parameter block: each parameter at its natural alignment, in order.
+///
+/// # Errors
+/// A launch that the target does not allow, or the first fault (of the lowest-numbered CTA that has one).
+pub fn launch(
+    kernel: &Kernel,
+    config: &LaunchConfig,
+    params: &[u8],
+    memory: &Memory,
+    options: &Options,
+) -> Result<Statistics, Error> {
+    check_limits(kernel, config, params)?;
+    let ctas = config.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
+    if ctas == 0 {
+        return Ok(Statistics::default());
+    }
+    let mut buffers = memory.snapshot();
+    if !kernel.code.module_bytes.is_empty() {
+        let variables = Buffer::with_contents(program::MODULE_WINDOW, &kernel.code.module_bytes, "module variables");
+        buffers.insert(0, Arc::new(variables));
+    }
+    let environment = Environment {
+        code: &kernel.code,
+        config,
+        params,
+        checks: options.checks,
+        buffers: buffers.into_iter().map(|buffer| (buffer, Shadow::default())).collect(),
+        max_steps: options.max_steps.unwrap_or(u64::MAX),
+        shared_bytes: kernel.code.static_shared.next_multiple_of(16) + config.dynamic_shared,
+    };
+    let (warp_instructions, thread_instructions) = (AtomicU64::new(0), AtomicU64::new(0));
+    let fault: Option<Box<run::cta::FaultAt>> = (0..ctas as u32)
+        .into_par_iter()
+        .map_init(
+            || Cta::new(&environment),
+            |cta, number| {
+                let counts = cta.run(number)?;
+                warp_instructions.fetch_add(counts.warp_instructions, Relaxed);
+                thread_instructions.fetch_add(counts.thread_instructions, Relaxed);
+                Ok(())
+            },
+        )
+        .find_map_first(Result::err);
+    if let Some(fault) = fault {
+        return Err(fault.describe(&environment, &kernel.name, &kernel.source).into());
+    }
+    Ok(Statistics {
+        ctas,
+        warp_instructions: warp_instructions.into_inner(),
+        thread_instructions: thread_instructions.into_inner(),
+    })
+}
+
+fn check_limits(kernel: &Kernel, config: &LaunchConfig, params: &[u8]) -> Result<(), Error> {
+    let refuse = |message: String| Err(Error::Limit { kernel: kernel.name.clone(), message });
+    let threads = config.block.iter().map(|&extent| u64::from(extent)).product::<u64>();
+    if threads == 0 || threads > MAX_THREADS {
+        return refuse(format!(
+            "the block {:?} has {threads} threads: from 1 to {MAX_THREADS} are allowed",
+            config.block
+        ));
+    }
+    if let Some(required) = kernel.required_block
+        && required != config.block
+    {
+        return refuse(format!("the block is {:?}, and the kernel requires {required:?} (.reqntid)", config.block));
+    }
+    if let Some(max) = kernel.max_threads
+        && threads > u64::from(max)
+    {
+        return refuse(format!("the block {:?} has more than the {max} threads of .maxntid", config.block));
+    }
+    if config.cluster != [1; 3] {
+        return refuse(format!("the cluster {:?} is not supported: only [1, 1, 1] is", config.cluster));
+    }
+    let [x, y, z] = config.grid;
+    if x > i32::MAX as u32 || y > 65535 || z > 65535 {
+        return refuse(format!("the grid {:?} is over [2147483647, 65535, 65535]", config.grid));
+    }
+    let ctas = u64::from(x) * u64::from(y) * u64::from(z);
+    if ctas > u64::from(u32::MAX - 2) {
+        return refuse(format!("the grid {:?} has {ctas} CTAs: the emulator numbers them in 32 bits", config.grid));
+    }
+    let shared = u64::from(kernel.code.static_shared) + u64::from(config.dynamic_shared);
+    let available = shared_limit(&kernel.target);
+    if shared > available {
+        return refuse(format!("{shared} bytes of shared memory are more than the {available} of {}", kernel.target));
+    }
+    if params.len() < kernel.code.param_bytes as usize {
+        return refuse(format!(
+            "{} bytes of parameters were given, and it takes {}",
+            params.len(),
+            kernel.code.param_bytes
+        ));
+    }
+    Ok(())
+}
+
+/// Bytes of shared memory that a CTA may have, opted in, on a target.
+fn shared_limit(target: &str) -> u64 {
+    let number = target.trim_start_matches("sm_").trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    1024 * match number.parse().unwrap_or(0) {
+        70 | 72 => 96,
+        75 => 64,
+        80 | 87 => 163,
+        86 | 89 | 120 | 121 => 99,
+        90.. => 227,
+        _ => 48,
+    }
+}

@@ -1,0 +1,390 @@
+//! From parsed PTX to a [`Code`]: names become numbers, and every instruction is known or refused.
+//!
+//! Two passes: [`flatten`](Decoder::flatten) walks the scopes, declares registers, variables and labels, and lists the
+//! instructions; then each instruction is decoded by the table of `Decoder::instruction` in the scope where it stands.
+
+mod arithmetic;
+mod control;
+mod convert;
+mod data;
+mod float;
+mod operands;
+mod words;
+
+use std::collections::HashMap;
+
+use super::Error;
+use super::flow;
+use super::lanes::{LANES, Lanes32, Lanes64};
+use super::program::{Code, Instruction, MODULE_WINDOW, Op, PredicateUse, Slot, Special};
+use crate::ptx::model::{self, Function, Immediate, Operand, RegisterDecl, Space, Statement, Variable, type_bytes};
+use crate::ptx::{Program, Span};
+pub(super) use control::BARRIERS;
+use words::Words;
+
+/// Registers of one kernel at most, constants included.
+const MAX_REGISTERS: usize = 60_000;
+
+/// A fault while decoding: where and what.
+pub(super) type Fault = (Span, String);
+
+/// The width class of a declared register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Width {
+    Predicate,
+    /// At most 32 bits, with their number.
+    Narrow(u32),
+    Wide,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Register {
+    slot: Slot,
+    width: Width,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    space: Space,
+    address: u64,
+}
+
+#[derive(Default)]
+struct Scope {
+    parent: Option<usize>,
+    registers: HashMap<String, Register>,
+    places: HashMap<String, Place>,
+    labels: HashMap<String, usize>,
+    /// Lists of labels for indexed branches.
+    targets: HashMap<String, Vec<String>>,
+}
+
+/// What is known while one kernel is decoded.
+struct Decoder {
+    scopes: Vec<Scope>,
+    /// The scope of the instruction that is being decoded.
+    scope: usize,
+    span: Span,
+    bank32: Vec<Lanes32>,
+    bank64: Vec<Lanes64>,
+    ready32: Vec<bool>,
+    ready64: Vec<bool>,
+    predicates: usize,
+    constants32: HashMap<u32, Slot>,
+    constants64: HashMap<u64, Slot>,
+    specials: Vec<(Slot, Special)>,
+    param_bytes: u64,
+    shared_bytes: u64,
+    local_bytes: u64,
+    narrow_shared: bool,
+    module_bytes: Vec<u8>,
+    dynamic: Vec<(String, u64)>,
+}
+
+/// Decodes the entry `function` of `program`.
+pub(super) fn decode(program: &Program, source: &str, function: &Function) -> Result<Code, Error> {
+    let mut decoder = Decoder {
+        scopes: vec![Scope::default()],
+        scope: 0,
+        span: function.span,
+        bank32: Vec::new(),
+        bank64: Vec::new(),
+        ready32: Vec::new(),
+        ready64: Vec::new(),
+        predicates: 0,
+        constants32: HashMap::new(),
+        constants64: HashMap::new(),
+        specials: Vec::new(),
+        param_bytes: 0,
+        shared_bytes: 0,
+        local_bytes: 0,
+        narrow_shared: false,
+        module_bytes: Vec::new(),
+        dynamic: Vec::new(),
+    };
+    decoder.kernel(program, source, function).map_err(|(span, message)| Error::Decode {
+        kernel: function.name.clone(),
+        line: span.line_column(source).0,
+        span,
+        text: source.get(span.start as usize..span.end as usize).unwrap_or_default().trim().to_owned(),
+        message,
+    })
+}
+
+impl Decoder {
+    fn kernel(&mut self, program: &Program, source: &str, function: &Function) -> Result<Code, Fault> {
+        for variable in program.variables() {
+            self.variable(0, variable)?;
+        }
+        for param in &function.params {
+            let align = u64::from(param.align.unwrap_or(0)).max(param.element_bytes()).max(1);
+            let address = self.param_bytes.next_multiple_of(align);
+            self.scopes[0].places.insert(param.name.clone(), Place { space: Space::Param, address });
+            self.param_bytes = address + param.element_bytes() * param.dims.iter().flatten().product::<u64>();
+        }
+        let mut listed = Vec::new();
+        let body = function.body.as_deref().unwrap_or_default();
+        self.flatten(0, body, &mut listed)?;
+        // Dynamic shared memory starts after the static, wherever it was declared.
+        for (name, align) in std::mem::take(&mut self.dynamic) {
+            let address = self.shared_bytes.next_multiple_of(align.max(1));
+            self.scopes[0].places.insert(name, Place { space: Space::Shared, address });
+        }
+        let mut lines = Lines { source, at: 0, line: 1 };
+        let mut instructions = Vec::with_capacity(listed.len() + 1);
+        for (scope, instruction) in &listed {
+            self.scope = *scope;
+            self.span = instruction.span;
+            let guard = match &instruction.guard {
+                Some(guard) => {
+                    Some(PredicateUse { slot: self.predicate_register(&guard.register)?, negated: guard.negated })
+                }
+                None => None,
+            };
+            let op = self.instruction(instruction)?;
+            instructions.push(Instruction { op, guard, line: lines.of(instruction.span), span: instruction.span });
+        }
+        // A kernel that runs off its end returns.
+        let line = lines.of(listed.last().map_or(function.span, |(_, last)| last.span));
+        instructions.push(Instruction { op: Op::Exit, guard: None, line, span: function.span });
+        let joins = flow::joins(&instructions);
+        let small = |bytes: u64, what: &str| {
+            u32::try_from(bytes).map_err(|_| (function.span, format!("{bytes} bytes of {what} memory are too many")))
+        };
+        Ok(Code {
+            joins,
+            instructions,
+            param_bytes: small(self.param_bytes, "parameter")?,
+            static_shared: small(self.shared_bytes, "shared")?,
+            local_bytes: small(self.local_bytes, "local")?,
+            bank32: std::mem::take(&mut self.bank32),
+            bank64: std::mem::take(&mut self.bank64),
+            ready32: std::mem::take(&mut self.ready32),
+            ready64: std::mem::take(&mut self.ready64),
+            predicates: self.predicates,
+            specials: std::mem::take(&mut self.specials),
+            narrow_shared: self.narrow_shared,
+            module_bytes: std::mem::take(&mut self.module_bytes),
+        })
+    }
+
+    /// Declares what a list of statements declares, and lists its instructions with their scopes.
+    fn flatten<'a>(
+        &mut self,
+        scope: usize,
+        statements: &'a [Statement],
+        listed: &mut Vec<(usize, &'a model::Instruction)>,
+    ) -> Result<(), Fault> {
+        let mut label = None;
+        for statement in statements {
+            match statement {
+                Statement::Registers(declaration) => self.registers(scope, declaration)?,
+                Statement::Variable(variable) => self.variable(scope, variable)?,
+                Statement::Label(name) => {
+                    if self.scopes[scope].labels.insert(name.name.clone(), listed.len()).is_some() {
+                        return Err((name.span, format!("the label `{}` is defined twice", name.name)));
+                    }
+                    label = Some(name.name.clone());
+                }
+                Statement::Instruction(instruction) => listed.push((scope, instruction)),
+                Statement::Block(inner) => {
+                    let child = self.scopes.len();
+                    self.scopes.push(Scope { parent: Some(scope), ..Scope::default() });
+                    self.flatten(child, inner, listed)?;
+                }
+                Statement::Directive(directive) => {
+                    // `name: .branchtargets a, b;` is the one directive with a meaning here.
+                    if let (Some(name), Some(rest)) = (&label, directive.text.strip_prefix(".branchtargets")) {
+                        let targets = rest.split(',').map(|target| target.trim().to_owned()).collect();
+                        self.scopes[scope].targets.insert(name.clone(), targets);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn registers(&mut self, scope: usize, declaration: &RegisterDecl) -> Result<(), Fault> {
+        let refuse = |message: String| Err((declaration.span, message));
+        if declaration.vector.is_some() {
+            return refuse("vector registers are not supported: declare scalars".into());
+        }
+        let width = match (declaration.ty.as_str(), type_bytes(&declaration.ty)) {
+            ("pred", _) => Width::Predicate,
+            (_, Some(bytes @ (1 | 2 | 4))) => Width::Narrow(8 * bytes as u32),
+            (_, Some(8)) => Width::Wide,
+            (ty, _) => return refuse(format!("registers of type .{ty} are not supported")),
+        };
+        for (name, count) in &declaration.names {
+            for index in 0..count.unwrap_or(1) {
+                let name = if count.is_some() { format!("{name}{index}") } else { name.clone() };
+                let Some(slot) = self.new_slot(width) else {
+                    return refuse(format!("more than {MAX_REGISTERS} registers"));
+                };
+                if self.scopes[scope].registers.insert(name.clone(), Register { slot, width }).is_some() {
+                    return refuse(format!("the register {name} is declared twice"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn new_slot(&mut self, width: Width) -> Option<Slot> {
+        let slot = match width {
+            Width::Predicate => {
+                self.predicates += 1;
+                self.predicates - 1
+            }
+            Width::Narrow(_) => {
+                self.bank32.push([0; LANES]);
+                self.ready32.push(false);
+                self.bank32.len() - 1
+            }
+            Width::Wide => {
+                self.bank64.push([0; LANES]);
+                self.ready64.push(false);
+                self.bank64.len() - 1
+            }
+        };
+        (slot < MAX_REGISTERS).then_some(slot as Slot)
+    }
+
+    fn variable(&mut self, scope: usize, variable: &Variable) -> Result<(), Fault> {
+        let refuse = |message: String| Err((variable.span, message));
+        if type_bytes(&variable.ty).is_none() {
+            return refuse(format!("variables of type .{} are not supported", variable.ty));
+        }
+        let align = u64::from(variable.align.unwrap_or(0)).max(variable.element_bytes()).max(1);
+        let dynamic = variable.linkage.as_deref() == Some("extern") || variable.dims.first() == Some(&None);
+        if dynamic && variable.space == Space::Shared {
+            self.dynamic.push((variable.name.clone(), align));
+            return Ok(());
+        }
+        if dynamic && variable.init.is_empty() {
+            return refuse(format!(
+                "the variable {} has no size: only shared memory may be sized by the launch",
+                variable.name
+            ));
+        }
+        let elements = variable.dims.iter().flatten().try_fold(1_u64, |all, &dim| all.checked_mul(dim));
+        let bytes = elements
+            .and_then(|elements| elements.checked_mul(variable.element_bytes()))
+            .filter(|&bytes| bytes <= 1 << 30);
+        let Some(bytes) = bytes else {
+            return refuse(format!("the variable {} is larger than 1 GiB", variable.name));
+        };
+        let counter = match variable.space {
+            Space::Shared => &mut self.shared_bytes,
+            Space::Local => &mut self.local_bytes,
+            Space::Global | Space::Const => {
+                let address = (self.module_bytes.len() as u64).next_multiple_of(align);
+                self.module_bytes.resize((address + bytes) as usize, 0);
+                self.initialise(variable, address as usize)?;
+                let place = Place { space: Space::Global, address: MODULE_WINDOW + address };
+                self.scopes[scope].places.insert(variable.name.clone(), place);
+                return Ok(());
+            }
+            Space::Param | Space::Reg => {
+                return refuse(format!("`.{}` variables are not supported inside a kernel", variable.space.name()));
+            }
+        };
+        let address = counter.next_multiple_of(align);
+        *counter = address + bytes;
+        let place = Place { space: variable.space, address };
+        self.scopes[scope].places.insert(variable.name.clone(), place);
+        Ok(())
+    }
+
+    fn initialise(&mut self, variable: &Variable, start: usize) -> Result<(), Fault> {
+        let size = type_bytes(&variable.ty).unwrap_or(1) as usize;
+        for (index, value) in variable.init.iter().enumerate() {
+            let bits = match (value, variable.ty.as_str()) {
+                (Operand::Immediate(value), "f32" | "f64") => operands::float_bits(*value, size == 8),
+                (Operand::Immediate(Immediate::Int(value)), _) => *value as u64,
+                (Operand::Immediate(Immediate::UInt(value)), _) => *value,
+                _ => return Err((variable.span, format!("{} has an initial value that is no number", variable.name))),
+            };
+            let at = start + index * size;
+            let Some(target) = self.module_bytes.get_mut(at..at + size) else {
+                return Err((variable.span, format!("{} has more initial values than elements", variable.name)));
+            };
+            target.copy_from_slice(&bits.to_le_bytes()[..size]);
+        }
+        Ok(())
+    }
+
+    /// The first that `find` answers from the current scope outwards.
+    fn search<T>(&self, find: impl Fn(&Scope) -> Option<T>) -> Option<T> {
+        let mut scope = Some(self.scope);
+        while let Some(index) = scope {
+            if let Some(found) = find(&self.scopes[index]) {
+                return Some(found);
+            }
+            scope = self.scopes[index].parent;
+        }
+        None
+    }
+
+    fn refuse<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
+        Err((self.span, message.into()))
+    }
+
+    /// Decodes one instruction: the table of opcodes.
+    fn instruction(&mut self, instruction: &model::Instruction) -> Result<Op, Fault> {
+        let mut words = Words::new(instruction);
+        let operands = instruction.operands.as_slice();
+        let op = match instruction.opcode.as_str() {
+            "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max" | "mul24" | "sad"
+            | "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "bfe" | "bfi" | "brev" | "clz"
+            | "popc" | "bfind" | "prmt" | "lop3" | "copysign" | "rcp" | "sqrt" | "rsqrt" | "ex2" | "lg2" | "sin"
+            | "cos" | "tanh" => self.arithmetic(&instruction.opcode, &mut words, operands)?,
+            "setp" => self.setp(&mut words, operands)?,
+            "set" => self.set(&mut words, operands)?,
+            "selp" => self.selp(&mut words, operands)?,
+            "slct" => self.slct(&mut words, operands)?,
+            "mov" => self.mov(&mut words, operands)?,
+            "cvt" => self.cvt(&mut words, operands)?,
+            "cvta" => self.cvta(&mut words, operands)?,
+            "ld" | "ldu" => self.load(&mut words, operands)?,
+            "st" => self.store(&mut words, operands)?,
+            "atom" | "red" => self.atomic(instruction.opcode == "red", &mut words, operands)?,
+            "shfl" => self.shuffle(&mut words, operands)?,
+            "vote" => self.vote(&mut words, operands)?,
+            "match" => self.match_sync(&mut words, operands)?,
+            "redux" => self.redux(&mut words, operands)?,
+            "elect" => self.elect(&mut words, operands)?,
+            "activemask" => self.active_mask(&mut words, operands)?,
+            "bar" | "barrier" => self.barrier(&mut words, operands)?,
+            "bra" => self.branch(&mut words, operands)?,
+            "brx" => self.branch_indexed(&mut words, operands)?,
+            "ret" | "exit" => {
+                words.take("uni");
+                Op::Exit
+            }
+            "trap" | "brkpt" => Op::Trap,
+            // Of no effect on values where one CTA's warps run one after another and every store is seen at once.
+            "membar" | "fence" | "prefetch" | "prefetchu" | "nanosleep" | "pmevent" | "applypriority" | "discard" => {
+                return Ok(Op::Nothing);
+            }
+            opcode => return self.refuse(format!("the emulator does not know the instruction `{opcode}`")),
+        };
+        words.finish().map_err(|message| (self.span, message))?;
+        Ok(op)
+    }
+}
+
+/// Line numbers of spans that come in order.
+struct Lines<'a> {
+    source: &'a str,
+    at: usize,
+    line: u32,
+}
+
+impl Lines<'_> {
+    fn of(&mut self, span: Span) -> u32 {
+        let to = (span.start as usize).clamp(self.at, self.source.len());
+        self.line += self.source.as_bytes()[self.at..to].iter().filter(|&&byte| byte == b'\n').count() as u32;
+        self.at = to;
+        self.line
+    }
+}

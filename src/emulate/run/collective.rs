@@ -1,0 +1,158 @@
+//! What the lanes of a warp do together: shuffles, votes, matches, reductions, elections, `bar.warp.sync`.
+
+use super::warp::Warp;
+use super::{FaultKind, Run, trouble};
+use crate::emulate::lanes::{FULL, LANES, lanes};
+use crate::emulate::program::{Op, Reg, ShuffleMode, Slot, VoteMode};
+
+impl Warp {
+    pub(super) fn collective(&mut self, op: &Op, active: u32, check: bool) -> Run<()> {
+        match op {
+            Op::Shuffle { mode, dst, valid, src, lane, clamp, members } => {
+                self.members(*members, active, check)?;
+                let values = *self.read32(*src, active)?;
+                let (by, clamp) = (*self.read32(*lane, active)?, *self.read32(*clamp, active)?);
+                let mut out = [0; LANES];
+                let mut inside = 0;
+                for lane in lanes(active) {
+                    let (from, valid) = shuffle_source(*mode, lane as u32, by[lane] & 0x1f, clamp[lane]);
+                    if active >> from & 1 == 0 && check {
+                        let message = format!("a shuffle from lane {from}, which is not here");
+                        return trouble(FaultKind::Sync, lane, message);
+                    }
+                    out[lane] = values[from as usize];
+                    inside |= u32::from(valid) << lane;
+                }
+                self.write32(*dst, &out, active);
+                if let Some(valid) = valid {
+                    self.write_predicate(*valid, inside, active);
+                }
+            }
+            Op::Vote { mode, dst, src, members } => {
+                let members = self.members(*members, active, check)?;
+                let holds = self.predicate(*src, active)? & members & active;
+                let value = match mode {
+                    VoteMode::Ballot => {
+                        self.write(*dst, &[holds.into(); LANES], active);
+                        return Ok(());
+                    }
+                    VoteMode::All => holds == members & active,
+                    VoteMode::Any => holds != 0,
+                    VoteMode::Uniform => holds == 0 || holds == members & active,
+                };
+                if let Reg::Pred(slot) = dst {
+                    self.write_predicate(*slot, if value { FULL } else { 0 }, active);
+                }
+            }
+            Op::Match { all, dst, valid, src, members } => {
+                self.members(*members, active, check)?;
+                let values = self.read(*src, active)?;
+                let equal = |lane: usize| {
+                    lanes(active)
+                        .filter(|&other| values[other] == values[lane])
+                        .fold(0, |mask, other| mask | 1 << other)
+                };
+                let mut out = [0; LANES];
+                for lane in lanes(active) {
+                    let mask = equal(lane);
+                    out[lane] = if *all && mask != active { 0 } else { mask };
+                }
+                self.write32(*dst, &out, active);
+                if let Some(valid) = valid {
+                    let agreed = lanes(active).all(|lane| out[lane] == active);
+                    self.write_predicate(*valid, if agreed { FULL } else { 0 }, active);
+                }
+            }
+            Op::Reduce { apply, dst, src, members } => {
+                self.members(*members, active, check)?;
+                let values = *self.read32(*src, active)?;
+                let result = lanes(active).map(|lane| values[lane]).reduce(apply).unwrap_or_default();
+                self.write32(*dst, &[result; LANES], active);
+            }
+            Op::Elect { dst, chosen, members } => {
+                let members = self.members(*members, active, check)?;
+                let leader = (members & active).trailing_zeros() % 32;
+                if let Some(dst) = dst {
+                    self.write32(*dst, &[leader; LANES], active);
+                }
+                self.write_predicate(*chosen, 1 << leader, active);
+            }
+            Op::ActiveMask { dst } => self.write32(*dst, &[active; LANES], active),
+            Op::WarpSync { members } => {
+                self.members(*members, active, check)?;
+                self.order.clock += 1;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The member mask of a warp-wide instruction: every member must be here, and everyone here must be a member.
+    fn members(&self, slot: Slot, active: u32, check: bool) -> Run<u32> {
+        let masks = self.read32(slot, active)?;
+        let first = masks[active.trailing_zeros() as usize % LANES];
+        if !check {
+            return Ok(first);
+        }
+        for lane in lanes(active) {
+            // Members that do not exist in a partial warp are not waited for.
+            let members = masks[lane] & self.threads;
+            if members >> lane & 1 == 0 {
+                let message = format!("the member mask {members:#010x} leaves out the lane itself");
+                return trouble(FaultKind::Sync, lane, message);
+            }
+            let missing = members & !active;
+            if missing != 0 {
+                let other = missing.trailing_zeros();
+                let how = if self.alive >> other & 1 == 0 { "has returned" } else { "went another way" };
+                let message = format!("the member mask {members:#010x} names lane {other}, which {how}");
+                return trouble(FaultKind::Sync, lane, message);
+            }
+        }
+        Ok(first)
+    }
+}
+
+/// The lane that a shuffle reads from, and whether it is inside the segment; the lane itself where it is not.
+fn shuffle_source(mode: ShuffleMode, lane: u32, by: u32, control: u32) -> (u32, bool) {
+    let (clamp, segment) = (control & 0x1f, control >> 8 & 0x1f);
+    let low = lane & segment;
+    let high = low | clamp & !segment;
+    let (from, valid) = match mode {
+        ShuffleMode::Up => {
+            let from = lane as i32 - by as i32;
+            (from, from >= high as i32)
+        }
+        ShuffleMode::Down => {
+            let from = lane + by;
+            (from as i32, from <= high)
+        }
+        ShuffleMode::Butterfly => {
+            let from = lane ^ by;
+            (from as i32, from <= high)
+        }
+        ShuffleMode::Index => {
+            let from = low | by & !segment & 0x1f;
+            (from as i32, from <= high)
+        }
+    };
+    if valid { (from as u32 & 0x1f, true) } else { (lane, false) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffles_stay_in_their_segment() {
+        assert_eq!(shuffle_source(ShuffleMode::Index, 7, 3, 31), (3, true));
+        assert_eq!(shuffle_source(ShuffleMode::Up, 2, 3, 0), (2, false));
+        assert_eq!(shuffle_source(ShuffleMode::Up, 5, 3, 0), (2, true));
+        assert_eq!(shuffle_source(ShuffleMode::Down, 30, 1, 31), (31, true));
+        assert_eq!(shuffle_source(ShuffleMode::Down, 31, 1, 31), (31, false));
+        assert_eq!(shuffle_source(ShuffleMode::Butterfly, 5, 16, 31), (21, true));
+        // Segments of eight lanes: mask 0b11000.
+        assert_eq!(shuffle_source(ShuffleMode::Index, 13, 1, 0x1807 | 0x18 << 8), (9, true));
+        assert_eq!(shuffle_source(ShuffleMode::Down, 15, 1, 0x18 << 8 | 7), (15, false));
+    }
+}

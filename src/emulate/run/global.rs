@@ -1,0 +1,162 @@
+//! Global memory as a launch sees it: which buffer an address is in, and which CTAs touched each word.
+//!
+//! CTAs of one launch have no order among themselves, so two of them race on a word if one writes it and they do not
+//! both use atomics. Accesses narrower than a word are not looked at: their neighbours in the word may be another CTA's
+//! by right.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bytemuck::zeroed_slice_box;
+
+use super::{Environment, FaultKind, Run, trouble};
+
+/// Marks of a buffer's words, made when the first is set. High half: one plus the CTA that wrote it; low half: one plus
+/// the CTA that read it, or `MANY`.
+#[derive(Default)]
+pub(in crate::emulate) struct Shadow {
+    marks: OnceLock<Box<[AtomicU64]>>,
+}
+
+const MANY: u32 = u32::MAX;
+
+impl Shadow {
+    fn mark(&self, bytes: u64, offset: u64) -> &AtomicU64 {
+        let marks = self.marks.get_or_init(|| zeroed_slice_box(bytes.div_ceil(4) as usize));
+        &marks[(offset / 4) as usize]
+    }
+
+    /// Notes a read by `cta`; the CTA that wrote the word, if it was another.
+    fn read(&self, bytes: u64, offset: u64, cta: u32) -> Option<u32> {
+        let me = cta + 1;
+        let mark = self.mark(bytes, offset);
+        let next = |mark: u64| {
+            let reader = if mark as u32 == 0 || mark as u32 == me { me } else { MANY };
+            mark & !u64::from(u32::MAX) | u64::from(reader)
+        };
+        let seen = mark.load(Relaxed);
+        // Most reads repeat one of the same CTA: nothing to write then.
+        let old = if next(seen) == seen {
+            seen
+        } else {
+            mark.fetch_update(Relaxed, Relaxed, |mark| Some(next(mark))).unwrap_or(seen)
+        };
+        let writer = (old >> 32) as u32;
+        (writer != 0 && writer != me).then(|| writer - 1)
+    }
+
+    /// Notes a write by `cta`; whether another CTA touched the word, and how.
+    fn write(&self, bytes: u64, offset: u64, cta: u32) -> Option<String> {
+        let me = cta + 1;
+        let step = |mark: u64| Some(u64::from(me) << 32 | mark & u64::from(u32::MAX));
+        let old = self.mark(bytes, offset).fetch_update(Relaxed, Relaxed, step).unwrap_or_default();
+        match ((old >> 32) as u32, old as u32) {
+            (writer, _) if writer != 0 && writer != me => Some(format!("CTA number {} wrote", writer - 1)),
+            (_, MANY) => Some("several CTAs read".to_owned()),
+            (_, reader) if reader != 0 && reader != me => Some(format!("CTA number {} read", reader - 1)),
+            _ => None,
+        }
+    }
+}
+
+/// One CTA's view.
+pub(super) struct Global<'a> {
+    environment: &'a Environment<'a>,
+    /// The number of the CTA, x fastest.
+    pub cta: u32,
+    /// The buffer of the last access, where the next one is looked for first.
+    last: usize,
+}
+
+impl<'a> Global<'a> {
+    pub fn new(environment: &'a Environment<'a>) -> Self {
+        Self { environment, cta: 0, last: 0 }
+    }
+
+    /// Checks that `length` bytes at `address` are inside one buffer, aligned to `length`; the offset in it. The elements
+    /// are then read or written at offsets from that.
+    pub fn check(&mut self, address: u64, length: u64, lane: usize) -> Run<u64> {
+        let buffers = &self.environment.buffers;
+        let inside = |index: usize| {
+            buffers.get(index).is_some_and(|(buffer, _)| {
+                let offset = address.wrapping_sub(buffer.address);
+                address >= buffer.address && offset < buffer.bytes && length <= buffer.bytes - offset
+            })
+        };
+        if !inside(self.last) {
+            let index = buffers.partition_point(|(buffer, _)| buffer.address <= address).wrapping_sub(1);
+            if !inside(index) {
+                return trouble(FaultKind::Bounds, lane, self.outside(address, length, index));
+            }
+            self.last = index;
+        }
+        let buffer = &buffers[self.last].0;
+        if !address.is_multiple_of(length) {
+            let message = format!(
+                "global address {address:#x} in `{}` is not a multiple of the access's {length} bytes",
+                buffer.label
+            );
+            return trouble(FaultKind::Alignment, lane, message);
+        }
+        Ok(address - buffer.address)
+    }
+
+    fn outside(&self, address: u64, length: u64, before: usize) -> String {
+        let nearest = match self.environment.buffers.get(before) {
+            Some((buffer, _)) => {
+                let past = address - buffer.address;
+                format!("it is {past} bytes after the start of `{}`, which has {} bytes", buffer.label, buffer.bytes)
+            }
+            None => "there is no buffer below it".to_owned(),
+        };
+        format!("{length} bytes at global address {address:#x} are not inside a live buffer: {nearest}")
+    }
+
+    fn expect_written(&self, offset: u64, size: u64, lane: usize, what: &str) -> Run<()> {
+        let buffer = &self.environment.buffers[self.last].0;
+        if !self.environment.checks.init || buffer.is_written(offset, size) {
+            return Ok(());
+        }
+        let message =
+            format!("{size} bytes at offset {offset} of `{}` are {what} and nothing wrote them", buffer.label);
+        trouble(FaultKind::Uninitialised, lane, message)
+    }
+
+    /// Reads `size` bytes at `offset` of the buffer checked last.
+    pub fn load(&mut self, offset: u64, size: u64, lane: usize) -> Run<u64> {
+        self.expect_written(offset, size, lane, "read")?;
+        let (buffer, shadow) = &self.environment.buffers[self.last];
+        if self.environment.checks.race && size >= 4 {
+            for word in (offset..offset + size).step_by(4) {
+                if let Some(other) = shadow.read(buffer.bytes, word, self.cta) {
+                    let label = &buffer.label;
+                    let message =
+                        format!("read of offset {word} of `{label}`, which CTA number {other} wrote in this launch");
+                    return trouble(FaultKind::Race, lane, message);
+                }
+            }
+        }
+        Ok(buffer.load_bytes(offset, size))
+    }
+
+    /// Writes `size` bytes at `offset` of the buffer checked last.
+    pub fn store(&mut self, offset: u64, size: u64, value: u64, lane: usize) -> Run<()> {
+        let (buffer, shadow) = &self.environment.buffers[self.last];
+        if self.environment.checks.race && size >= 4 {
+            for word in (offset..offset + size).step_by(4) {
+                if let Some(other) = shadow.write(buffer.bytes, word, self.cta) {
+                    let message = format!("write of offset {word} of `{}`, which {other} in this launch", buffer.label);
+                    return trouble(FaultKind::Race, lane, message);
+                }
+            }
+        }
+        buffer.store_bytes(offset, size, value);
+        Ok(())
+    }
+
+    /// Replaces the value at `offset` of the buffer checked last; the value before.
+    pub fn update(&mut self, offset: u64, size: u64, lane: usize, update: &dyn Fn(u64) -> u64) -> Run<u64> {
+        self.expect_written(offset, size, lane, "updated")?;
+        Ok(self.environment.buffers[self.last].0.update(offset, size, update))
+    }
+}

@@ -1,0 +1,54 @@
+//! Running a decoded kernel: [`warp`] steps one warp, [`cta`] the warps of a CTA and their barriers, [`shared`] and
+//! [`global`] are the memories with their checks, [`access`] is the way from an instruction to a memory, [`collective`]
+//! what the lanes of a warp do together.
+
+mod access;
+mod collective;
+pub(super) mod cta;
+mod global;
+mod shared;
+mod warp;
+
+use std::sync::Arc;
+
+use super::error::FaultKind;
+use super::memory::Buffer;
+use super::program::Code;
+use super::{Checks, LaunchConfig};
+pub(super) use global::Shadow;
+
+/// A fault before it is known where it happened.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub kind: FaultKind,
+    /// The lane, where one can be named.
+    pub lane: Option<usize>,
+    pub message: String,
+}
+
+/// Boxed: the way without trouble stays short.
+pub(super) type Run<T> = Result<T, Box<Trouble>>;
+
+fn trouble<T>(kind: FaultKind, lane: impl Into<Option<usize>>, message: impl Into<String>) -> Run<T> {
+    Err(Box::new(Trouble { kind, lane: lane.into(), message: message.into() }))
+}
+
+/// What all CTAs of a launch share.
+pub(super) struct Environment<'a> {
+    pub code: &'a Code,
+    pub config: &'a LaunchConfig,
+    pub params: &'a [u8],
+    pub checks: Checks,
+    /// Live buffers by address, the module's variables among them, each with its shadow.
+    pub buffers: Vec<(Arc<Buffer>, Shadow)>,
+    /// Warp instructions that one CTA may take.
+    pub max_steps: u64,
+    pub shared_bytes: u32,
+}
+
+/// What a CTA did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub warp_instructions: u64,
+    pub thread_instructions: u64,
+}
