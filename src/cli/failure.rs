@@ -72,6 +72,9 @@ impl Failure {
     }
 
     fn with_excerpt(mut self, path: &Path, source: &str, span: Span, label: &str) -> Self {
+        if source.trim().is_empty() {
+            return self;
+        }
         let start = (span.start as usize).min(source.len());
         let length = (span.end.saturating_sub(span.start) as usize).min(source.len() - start);
         self.excerpt = Some(Box::new(Excerpt {

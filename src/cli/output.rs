@@ -66,9 +66,6 @@ impl Destination {
         if destination.path.is_dir() {
             return Err(destination.failure("it is a folder"));
         }
-        if destination.path.file_name().is_none() {
-            return Err(destination.failure("it names no file"));
-        }
         if destination.is_special() {
             File::options().append(true).open(&destination.path).map_err(|error| destination.failure(error))?;
         } else {

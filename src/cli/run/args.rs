@@ -15,7 +15,7 @@ Arguments, one --arg for each parameter of the entry, in its order:
   buf:TYPE:COUNT=iota   … of 0, 1, 2, …
   buf:TYPE:COUNT=random … of random numbers, the same on every run: from [-1, 1) for
                         floating-point types, from all values for integers
-  buf:TYPE:COUNT=FILE   … from a .npy file of that type and count, of any shape
+  buf:TYPE:COUNT=X.npy  … from a .npy file of that type and count, of any shape
 TYPE is one of f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64; f16 and bf16
 are float32 in files.
 

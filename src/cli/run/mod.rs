@@ -45,7 +45,7 @@ pub(super) struct Args {
     /// Write the buffer that is argument INDEX (from 0) to a file after the launch.
     #[arg(long = "out", value_name = "INDEX=FILE.npy", value_parser = index_and_file)]
     outputs: Vec<(usize, PathBuf)>,
-    /// Stop a kernel that has not ended after so many steps.
+    /// Warp instructions that one CTA may take before it counts as endless (2³⁰ if not given).
     #[arg(long, value_name = "COUNT")]
     max_steps: Option<u64>,
 }
