@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome, Failure> 
     let module = generate::emit(&args.kernel, &settings, args.arch)?;
     let text = if args.meta { serde_json::to_string_pretty(&module.meta)? + "\n" } else { module.ptx };
     match &args.output {
-        Some(path) => Destination::new(path)?.write(|file| Ok(file.write_all(text.as_bytes())?))?,
+        Some(path) => Destination::new(path)?.write(|file| file.write_all(text.as_bytes()))?,
         None => out.write_all(text.as_bytes())?,
     }
     Ok(Outcome::Fine)

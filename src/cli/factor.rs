@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use ndarray::ArrayD;
 
 use super::npy::{self, NpyFile};
@@ -161,7 +161,7 @@ fn factor<D: Device>(device: &D, matrices: &[f32], shape: Shape, options: &Optio
     let info = Buffer::<i32>::uninit(device, batch, "info")?;
     let style = ProgressStyle::with_template("{bar:40} {pos} of {len} matrices, {eta} to go").map_err(Failure::new)?;
     // On a terminal only: elsewhere it prints nothing.
-    let bar = ProgressBar::new(batch as u64).with_style(style);
+    let bar = ProgressBar::new(batch as u64).with_style(style).with_finish(ProgressFinish::AndClear);
     let mut time = Duration::ZERO;
     let mut start = 0;
     while start < batch {
@@ -173,7 +173,6 @@ fn factor<D: Device>(device: &D, matrices: &[f32], shape: Shape, options: &Optio
         bar.set_position(end as u64);
         start = end;
     }
-    bar.finish_and_clear();
     Ok(Factored { l: l.to_vec()?, info: info.to_vec()?, time })
 }
 

@@ -131,6 +131,13 @@ fn line_span(source: &str, line: usize) -> Span {
     Span { start: (start + blanks) as u32, end: (start + text.trim_end().len()) as u32 }
 }
 
+/// Of a write to standard output: files and their errors are named where they are used.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(format!("cannot write to standard output: {error}"))
+    }
+}
+
 /// Errors of the library that say all there is to say.
 macro_rules! plain {
     ($($error:ty),*) => {
@@ -142,7 +149,7 @@ macro_rules! plain {
     };
 }
 
-plain!(std::io::Error, serde_json::Error, device::Error, generate::Error, kernels::cholesky::Error);
+plain!(serde_json::Error, device::Error, generate::Error, kernels::cholesky::Error);
 
 #[cfg(test)]
 mod tests {

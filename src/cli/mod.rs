@@ -111,6 +111,11 @@ fn report(text: &str) -> ExitCode {
     ExitCode::from(BAD_INPUT)
 }
 
+/// The README's examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

@@ -1,5 +1,6 @@
 //! `.npy` files: arrays of one type in, arrays out.
 
+use std::io;
 use std::path::Path;
 
 use ndarray::{ArrayD, ArrayView, ArrayViewD, IxDyn};
@@ -78,5 +79,5 @@ pub(super) fn write<T: WritableElement>(
     values: &[T],
 ) -> Result<(), Failure> {
     let view = ArrayView::from_shape(IxDyn(shape), values).map_err(Failure::new)?;
-    destination.write(|file| view.write_npy(file).map_err(|error| destination.failure(error)))
+    destination.write(|file| view.write_npy(file).map_err(io::Error::other))
 }

@@ -78,14 +78,14 @@ impl Destination {
     ///
     /// # Errors
     /// When the file cannot be written or moved to its place.
-    pub(super) fn write(&self, fill: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
+    pub(super) fn write(&self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         if self.is_special() {
-            let mut file = File::options().append(true).open(&self.path).map_err(|error| self.failure(error))?;
-            return fill(&mut file);
+            let file = File::options().append(true).open(&self.path);
+            return file.and_then(|mut file| fill(&mut file)).map_err(|error| self.failure(error));
         }
         let temporary = self.temporary()?;
         let mut writer = BufWriter::new(temporary);
-        fill(&mut writer)?;
+        fill(&mut writer).map_err(|error| self.failure(error))?;
         let temporary = writer.into_inner().map_err(|error| self.failure(error.error()))?;
         temporary.persist(&self.path).map_err(|error| self.failure(&error.error))?;
         Ok(())
@@ -113,7 +113,7 @@ impl Destination {
         })
     }
 
-    pub(super) fn failure(&self, reason: impl std::fmt::Display) -> Failure {
+    fn failure(&self, reason: impl std::fmt::Display) -> Failure {
         Failure::new(format!("cannot write {}: {reason}", self.named.display()))
     }
 }
@@ -149,11 +149,11 @@ mod tests {
         let destination = Destination::new(&path).unwrap();
         let failed = destination.write(|writer| {
             writer.write_all(b"half of the new")?;
-            Err(Failure::new("no more"))
+            Err(io::Error::other("no more"))
         });
-        assert_eq!(failed.unwrap_err().to_string(), "no more");
+        assert_eq!(failed.unwrap_err().to_string(), format!("cannot write {}: no more", path.display()));
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
-        destination.write(|writer| Ok(writer.write_all(b"new")?)).unwrap();
+        destination.write(|writer| writer.write_all(b"new")).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary files stay");
     }

@@ -124,6 +124,14 @@ fn text_that_is_no_ptx_is_refused_with_its_line() {
     words(&format!("inspect {binary}")).refused("not text: byte 1 is not UTF-8");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_takes_nothing_is_an_error() {
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    Run::of(command().arg("list").stdout(full())).refused("cannot write to standard output: ");
+    words("emit potrf_warp --set n=3 -o /dev/full").refused("cannot write /dev/full: ");
+}
+
 #[test]
 fn a_closed_pipe_is_quiet() {
     for line in ["list", "emit potrf_block --set n=192", "completions bash", "--help"] {
