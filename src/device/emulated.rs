@@ -87,7 +87,8 @@ impl EmulatedBuilder {
         self
     }
 
-    /// The warp instructions after which a launch is stopped as one that does not end; no limit unless set.
+    /// The warp instructions of one CTA after which a launch is stopped as one that does not end; the emulator's own
+    /// limit unless set.
     #[must_use]
     pub fn max_steps(mut self, steps: u64) -> Self {
         self.max_steps = Some(steps);
@@ -113,7 +114,11 @@ impl EmulatedBuilder {
         let inner = Inner {
             properties,
             memory: Arc::new(emulate::Memory::with_limit(self.memory_bytes)),
-            options: emulate::Options { max_steps: self.max_steps.or(defaults.max_steps), ..defaults },
+            options: emulate::Options {
+                max_steps: self.max_steps.or(defaults.max_steps),
+                max_shared: Some(self.arch.max_shared_bytes().into()),
+                ..defaults
+            },
             cache: Cache::default(),
         };
         EmulatedDevice { inner: Arc::new(inner) }

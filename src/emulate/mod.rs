@@ -199,11 +199,15 @@ pub struct Options {
     pub checks: Checks,
     /// Warp instructions that one CTA may take before it counts as endless; 2³⁰ by default.
     pub max_steps: Option<u64>,
+    /// Shared memory that a CTA may have on the emulated card, in bytes; by default what the module's target has. (A card
+    /// compiles PTX of an older target for itself, and has what it has.)
+    pub max_shared: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { checks: Checks { race: true, init: true, sync: true }, max_steps: Some(1 << 30) }
+        let checks = Checks { race: true, init: true, sync: true };
+        Self { checks, max_steps: Some(1 << 30), max_shared: None }
     }
 }
 
@@ -239,7 +243,7 @@ pub fn launch(
     memory: &Memory,
     options: &Options,
 ) -> Result<Statistics, Error> {
-    check_limits(kernel, config, params)?;
+    check_limits(kernel, config, params, options)?;
     let ctas = config.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
     if ctas == 0 {
         return Ok(Statistics::default());
@@ -281,7 +285,7 @@ pub fn launch(
     })
 }
 
-fn check_limits(kernel: &Kernel, config: &LaunchConfig, params: &[u8]) -> Result<(), Error> {
+fn check_limits(kernel: &Kernel, config: &LaunchConfig, params: &[u8], options: &Options) -> Result<(), Error> {
     let refuse = |message: String| Err(Error::Limit { kernel: kernel.name.clone(), message });
     let threads = config.block.iter().map(|&extent| u64::from(extent)).product::<u64>();
     if threads == 0 || threads > MAX_THREADS {
@@ -312,9 +316,9 @@ fn check_limits(kernel: &Kernel, config: &LaunchConfig, params: &[u8]) -> Result
         return refuse(format!("the grid {:?} has {ctas} CTAs: the emulator numbers them in 32 bits", config.grid));
     }
     let shared = u64::from(kernel.code.static_shared) + u64::from(config.dynamic_shared);
-    let available = shared_limit(&kernel.target);
+    let available = options.max_shared.unwrap_or_else(|| shared_limit(&kernel.target));
     if shared > available {
-        return refuse(format!("{shared} bytes of shared memory are more than the {available} of {}", kernel.target));
+        return refuse(format!("{shared} bytes of shared memory are more than the {available} that a CTA may have"));
     }
     if params.len() < kernel.code.param_bytes as usize {
         return refuse(format!(

@@ -18,8 +18,12 @@ pub mod lexer;
 mod meta;
 pub mod model;
 pub mod parser;
+pub mod printer;
+pub mod statistics;
 
 pub use arch::{Arch, DType, UnknownArch};
 pub use meta::{Extent, GridRule, KernelMeta, Module, ModuleMeta, ParamMeta};
 pub use model::{Program, Span};
 pub use parser::{ParseError, parse};
+pub use printer::print;
+pub use statistics::Statistics;

@@ -135,14 +135,15 @@ $L_end:
 }
 
 /// `out[i] = x[31 − i]` for one warp, through the two ends of `shared` bytes of dynamic shared memory. Any grid.
-pub fn reverse_through_shared(shared: u32) -> SharedModule {
+/// For `arch`, whose limit of shared memory holds.
+pub fn reverse_through_shared(arch: Arch, shared: u32) -> SharedModule {
     let params = vec![ParamMeta::input("x", DType::I32), ParamMeta::output("out", DType::I32)];
     let grid = GridRule { x: Extent::Any, y: Extent::Fixed(1), z: Extent::Fixed(1) };
     let kernel = meta("reverse", params, grid, 1, shared);
     let last = shared - 128;
     let ptx = format!(
-        ".version 7.0
-.target sm_80
+        ".version {}
+.target {arch}
 .address_size 64
 .extern .shared .align 16 .b8 tile[];
 .visible .entry reverse(
@@ -176,9 +177,10 @@ pub fn reverse_through_shared(shared: u32) -> SharedModule {
     st.global.u32 [%rd6], %r8;
     ret;
 }}
-"
+",
+        arch.ptx_version()
     );
-    module(Arch::Sm80, &ptx, kernel)
+    module(arch, &ptx, kernel)
 }
 
 /// A module with an instruction that PTX does not have.

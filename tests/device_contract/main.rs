@@ -256,7 +256,7 @@ fn wrong_grids_are_refused(device: &dyn Device) {
 }
 
 fn a_free_grid_is_the_callers(device: &dyn Device) {
-    let module = reverse_through_shared(256);
+    let module = reverse_through_shared(device.properties().arch, 256);
     let kernel = load(device, &module);
     let x = upload(device, &(0..32).collect::<Vec<i32>>());
     let mut out = Buffer::<i32>::zeroed(device, 32, "out").unwrap();
@@ -477,18 +477,20 @@ fn a_kernel_that_is_not_there_is_refused(device: &dyn Device) {
 
 fn large_dynamic_shared_memory_works(device: &dyn Device) {
     let most = u32::try_from(device.properties().max_shared_bytes).unwrap();
-    for shared in [49 * 1024, 96 * 1024, most] {
-        let kernel = load(device, &reverse_through_shared(shared));
+    // The card's limit holds, whatever the module's target.
+    let native = device.properties().arch;
+    for (arch, shared) in [(native, 49 * 1024), (Arch::Sm80, 96 * 1024), (native, most), (Arch::Sm80, most)] {
+        let kernel = load(device, &reverse_through_shared(arch, shared));
         let x = upload(device, &(0..32).collect::<Vec<i32>>());
         let mut out = Buffer::<i32>::zeroed(device, 32, "out").unwrap();
         device.launch(&kernel, [1, 1, 1], &[(&x).into(), (&mut out).into()]).unwrap();
-        assert_eq!(out.to_vec().unwrap(), (0..32).rev().collect::<Vec<i32>>(), "{shared} bytes");
+        assert_eq!(out.to_vec().unwrap(), (0..32).rev().collect::<Vec<i32>>(), "{shared} bytes, {arch}");
     }
 }
 
 fn too_much_shared_memory_is_refused(device: &dyn Device) {
     let most = device.properties().max_shared_bytes;
-    let module = reverse_through_shared(u32::try_from(most).unwrap() + 128);
+    let module = reverse_through_shared(device.properties().arch, u32::try_from(most).unwrap() + 128);
     refused(
         device.load(&module),
         &["kernel reverse", &(most + 128).to_string(), "bytes of shared memory", &most.to_string()],
@@ -546,6 +548,34 @@ fn foreign_memory_and_kernels_are_refused(device: &dyn Device) {
     );
     assert_eq!(x.to_vec().unwrap(), numbers(4));
     assert_eq!(foreign.to_vec().unwrap(), numbers(4));
+}
+
+/// What a kernel does wrong on the emulator is the error of its launch, in the emulator's words.
+#[test]
+fn the_emulator_reports_faults() {
+    let device = EmulatedDevice::new();
+    let kernel = load(&device, &scale());
+    let launch = |x: &mut Buffer<f32>, n: i32| {
+        let args = [2.0f32.into(), x.into(), n.into(), 0.0f64.into()];
+        device.launch(&kernel, kernel.grid(&args)?, &args)
+    };
+    let mut x = upload(&device, &numbers(40));
+    refused(launch(&mut x, 41), &["out of bounds", "scale", "line 30", "`values`"]);
+    let mut unwritten = Buffer::uninit(&device, 40, "unwritten").unwrap();
+    refused(launch(&mut unwritten, 40), &["scale", "`unwritten`"]);
+    let unchecked = EmulatedDevice::builder().checks(false).build();
+    let mut unwritten = Buffer::uninit(&unchecked, 40, "unwritten").unwrap();
+    scale_by(&unchecked, &load(&unchecked, &scale()), &mut unwritten, 2.0, 0.0);
+    // A fault leaves the device usable.
+    launch(&mut x, 0).unwrap();
+    x.copy_in(&numbers(40)).unwrap();
+    launch(&mut x, 40).unwrap();
+    assert_eq!(x.to_vec().unwrap()[39], 78.0);
+    let small = EmulatedDevice::builder().memory_bytes(1 << 20).max_steps(5).build();
+    refused(Buffer::<u8>::uninit(&small, 1 << 21, "large"), &["large"]);
+    let mut x = upload(&small, &numbers(4));
+    let args = [2.0f32.into(), (&mut x).into(), 4.into(), 0.0f64.into()];
+    refused(small.launch(&load(&small, &scale()), [1, 1, 1], &args), &["5"]);
 }
 
 /// Memory of another owner, by its address.
