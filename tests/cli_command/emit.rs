@@ -3,7 +3,7 @@
 use std::fs;
 
 use tilewright::generate::{self, Allowed};
-use tilewright::ptx::{self, Arch, ModuleMeta};
+use tilewright::ptx::{self, Arch, ModuleMeta, Statistics};
 
 use crate::support::{Folder, Run, command, tilewright};
 
@@ -50,17 +50,28 @@ fn every_kernel_is_listed_and_can_be_emitted_as_listed() {
 }
 
 #[test]
-fn inspect_shows_entries_parameters_and_instructions() {
+fn inspect_shows_what_the_library_counts() {
     let folder = Folder::new();
     let file = folder.path("k.ptx");
     words(&format!("emit potrf_rows --arch sm_90a --set n=40 -o {file}")).ended_with(0);
     let text = words(&format!("inspect {file}")).ended_with(0).stdout;
-    let program = ptx::parse(&fs::read_to_string(&file).unwrap()).unwrap();
-    let entry = program.entries().next().unwrap();
-    assert!(text.contains("sm_90a") && text.contains(&entry.name), "{text}");
-    assert!(entry.params.iter().all(|parameter| text.contains(&parameter.name)), "{text}");
-    for part in ["fma.rn.f32", "bar.sync", "st.global.f32", ".reqntid 64"] {
-        assert!(text.contains(part), "{part}: {text}");
+    let statistics = &Statistics::of(&ptx::parse(&fs::read_to_string(&file).unwrap()).unwrap())[0];
+    assert!(text.starts_with("PTX 8.0 for sm_90a\n"), "{text}");
+    let has = |words: &[&str]| {
+        let is_it = |line: &str| line.split_whitespace().eq(words.iter().copied());
+        assert!(text.lines().any(is_it), "no line {words:?}: {text}");
+    };
+    has(&["entry", &statistics.name]);
+    has(&[".reqntid", "64"]);
+    has(&["static", "shared", &statistics.shared_bytes.to_string(), "bytes"]);
+    has(&[&statistics.instructions.to_string(), "instructions"]);
+    assert_eq!(statistics.params.len(), 8);
+    for (index, (ty, name)) in statistics.params.iter().enumerate() {
+        has(&[&[index.to_string().as_str()], ty.split(' ').collect::<Vec<_>>().as_slice(), &[name]].concat());
+    }
+    assert!(statistics.mix.contains_key("fma.f32"));
+    for (group, count) in &statistics.mix {
+        has(&[&count.to_string(), group]);
     }
 }
 
