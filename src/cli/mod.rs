@@ -1,6 +1,6 @@
 //! The command: one module for each subcommand, each a thin layer over the library.
 //!
-//! A subcommand writes to the output it is given and answers an [`Outcome`] or a [`Failure`]; exit codes and the
+//! A subcommand writes to the output it is given and answers an `Outcome` or a `Failure`; exit codes and the
 //! printing of failures are decided here alone.
 
 mod completions;

@@ -95,7 +95,7 @@ fn element(name: &str) -> Result<Element, String> {
 }
 
 impl Arg {
-    /// Whether a parameter of PTX type `ty` with `bytes` bytes can take it, and if not, what it would take.
+    /// Whether `parameter` can take it, by size and kind of number; if not, what differs.
     fn fits(&self, parameter: &Variable) -> Result<(), String> {
         let (size, kind, what) = match self {
             Arg::Scalar { element, bytes } => (bytes.len(), element.kind(), element.name()),
@@ -106,20 +106,11 @@ impl Arg {
             Some(b's' | b'u') => kind == Kind::Integer,
             _ => true,
         };
-        if parameter_bytes(parameter) == size as u64 && kind_fits {
+        if parameter.bytes() == size as u64 && kind_fits {
             return Ok(());
         }
-        Err(format!(
-            "it is .{} of {} bytes, and the argument is {what} of {size}",
-            parameter.ty,
-            parameter_bytes(parameter)
-        ))
+        Err(format!("it is .{} of {} bytes, and the argument is {what} of {size}", parameter.ty, parameter.bytes()))
     }
-}
-
-/// Bytes of a parameter. (`.b8 x[16]` is an array of elements; a plain one has no dimensions.)
-fn parameter_bytes(parameter: &Variable) -> u64 {
-    parameter.bytes()
 }
 
 /// Checks that the entry takes `args`.
