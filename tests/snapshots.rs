@@ -1,0 +1,52 @@
+//! What the templates emit, in normal form, as snapshots: a change of meaning shows in the diff, a change of names or
+//! comments does not. One small specialisation of each template in full; the summary of every standard one.
+
+use insta::{assert_snapshot, with_settings};
+use tilewright::generate::{Specialisation, standard};
+use tilewright::ptx::{Arch, Statistics, parse, print};
+use tilewright::template::{MicroPotrf, PotrfBlock, PotrfRows, PotrfWarp};
+
+fn summary(specialisation: &Specialisation, arch: Arch) -> String {
+    let module = specialisation.instantiate(arch).unwrap();
+    Statistics::of(&parse(&module.ptx).unwrap())[0].to_string()
+}
+
+#[test]
+fn normal_form_of_each_template() {
+    let small = [
+        Specialisation::PotrfWarp(PotrfWarp { n: 6, rank: 4, warps: 2 }),
+        Specialisation::PotrfWarp(PotrfWarp { n: 3, rank: 1, warps: 1 }),
+        Specialisation::PotrfRows(PotrfRows { n: 33, rank: 2 }),
+        Specialisation::PotrfBlock(PotrfBlock { n: 65, block: 8, warps: 4 }),
+        Specialisation::MicroPotrf(MicroPotrf { rank: 4, warps: 1 }),
+    ];
+    for specialisation in small {
+        let module = specialisation.instantiate(Arch::Sm90a).unwrap();
+        let name = module.meta.kernels[0].name.clone();
+        with_settings!({ description => summary(&specialisation, Arch::Sm90a), omit_expression => true }, {
+            assert_snapshot!(name, print(&parse(&module.ptx).unwrap()));
+        });
+    }
+}
+
+#[test]
+fn summaries_of_the_standard_specialisations() {
+    for arch in Arch::ALL {
+        let text: String = standard().iter().map(|specialisation| summary(specialisation, arch)).collect();
+        with_settings!({ omit_expression => true }, {
+            assert_snapshot!(format!("summaries_{arch}"), text);
+        });
+    }
+}
+
+/// The targets differ in their directives alone: the templates use nothing that only one of them has.
+#[test]
+fn targets_share_their_instructions() {
+    for specialisation in standard() {
+        let body = |arch| {
+            let text = print(&parse(&specialisation.instantiate(arch).unwrap().ptx).unwrap());
+            text.split_once(".address_size").map(|(_, body)| body.to_owned()).unwrap()
+        };
+        assert!(Arch::ALL.into_iter().all(|arch| body(arch) == body(Arch::Sm80)));
+    }
+}

@@ -1,0 +1,146 @@
+//! `ptxas` over everything under `generated/`, and the table of what each kernel takes.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, thread};
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use tilewright::generate::Manifest;
+
+use crate::{files, root, tools};
+
+/// The table's name under `generated/`.
+pub const TABLE: &str = "resources.md";
+
+/// What `ptxas -v` says of one kernel.
+struct Resources {
+    target: String,
+    kernel: String,
+    registers: u32,
+    barriers: u32,
+    stack: u32,
+    spills: u32,
+}
+
+/// Assembles every file and writes the table; with `check`, compares it.
+pub fn run(check: bool) -> Result<()> {
+    let ptxas = tools::ptxas()?;
+    let folder = root().join("generated");
+    let paths: Vec<PathBuf> =
+        files::list(&folder).into_iter().filter(|path| path.extension().is_some_and(|end| end == "ptx")).collect();
+    let bar = ProgressBar::with_draw_target(Some(paths.len() as u64), ProgressDrawTarget::stderr());
+    bar.set_style(ProgressStyle::with_template("ptxas {bar:40} {pos}/{len}")?);
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).build()?;
+    let resources: Vec<Resources> = pool.install(|| {
+        paths
+            .par_iter()
+            .map(|path| {
+                let result = assemble(&ptxas, path);
+                bar.inc(1);
+                result
+            })
+            .collect::<Result<_>>()
+    })?;
+    bar.finish_and_clear();
+    let spilling: Vec<String> = resources
+        .iter()
+        .filter(|kernel| kernel.spills > 0 || kernel.stack > 0)
+        .map(|kernel| format!("{} for {}: {} bytes", kernel.kernel, kernel.target, kernel.spills.max(kernel.stack)))
+        .collect();
+    if !spilling.is_empty() {
+        bail!("kernels spill registers:\n  {}", spilling.join("\n  "));
+    }
+    let manifest = fs::read_to_string(folder.join("manifest.json")).context("generated/manifest.json")?;
+    let table = table(&ptxas, &resources, &serde_json::from_str(&manifest)?)?;
+    let path = folder.join(TABLE);
+    let fresh = fs::read_to_string(&path).is_ok_and(|old| old == table);
+    if check && !fresh {
+        bail!("generated/{TABLE} is not fresh; `cargo xtask assemble` writes it anew");
+    }
+    if !fresh {
+        files::write(&path, &table)?;
+    }
+    println!("ptxas takes all {} kernels of generated/, with no spills", resources.len());
+    Ok(())
+}
+
+fn assemble(ptxas: &Path, path: &Path) -> Result<Resources> {
+    let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    let target = name(path.parent().and_then(Path::file_name));
+    let output = tempfile::NamedTempFile::new()?;
+    let run = Command::new(ptxas)
+        .args(["-v", "-arch", &target, "-o"])
+        .arg(output.path())
+        .arg(path)
+        .output()
+        .with_context(|| format!("{} cannot be run", ptxas.display()))?;
+    let log = String::from_utf8_lossy(&run.stderr).into_owned() + &String::from_utf8_lossy(&run.stdout);
+    if !run.status.success() {
+        bail!("ptxas refuses {} for {target}:\n{log}", path.display());
+    }
+    let before = |words: &str| -> Result<u32> {
+        let at = log.find(words).with_context(|| format!("ptxas -v says nothing of `{}`:\n{log}", words.trim()))?;
+        let number = log[..at].rsplit(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
+        number.parse().with_context(|| format!("no number before `{}`", words.trim()))
+    };
+    let barriers = log
+        .split("used ")
+        .skip(1)
+        .find_map(|rest| rest.split_once(" barriers").and_then(|(number, _)| number.parse().ok()))
+        .unwrap_or(0);
+    Ok(Resources {
+        kernel: name(path.file_stem()),
+        registers: before(" registers")?,
+        stack: before(" bytes stack frame")?,
+        spills: before(" bytes spill stores")? + before(" bytes spill loads")?,
+        target,
+        barriers,
+    })
+}
+
+fn table(ptxas: &Path, resources: &[Resources], manifest: &Manifest) -> Result<String> {
+    let version = Command::new(ptxas).arg("--version").output()?;
+    let version = String::from_utf8_lossy(&version.stdout);
+    let version = version.lines().find(|line| line.contains("release")).unwrap_or("an unknown ptxas").trim();
+    let mut text = format!(
+        "# Resources\n\nWhat `ptxas -v` says of every kernel here ({version}); `cargo xtask assemble` writes it. Warps are those \
+         that registers and\nshared memory let one multiprocessor of the target hold.\n\n\
+         | kernel | target | instructions | registers | shared bytes | barriers | spills | warps |\n|---|---|---|---|---|---|---|---|\n"
+    );
+    for entry in &manifest.kernels {
+        let meta = entry.meta.kernels.first().context("a module without a kernel")?;
+        let found = resources
+            .iter()
+            .find(|kernel| kernel.kernel == meta.name && kernel.target == entry.meta.arch.name())
+            .with_context(|| format!("{} was not assembled", entry.file))?;
+        let source = fs::read_to_string(root().join("generated").join(&entry.file))?;
+        let statistics = tilewright::ptx::Statistics::of(&tilewright::ptx::parse(&source)?);
+        let shared = meta.shared + meta.static_shared;
+        let warps = resident_warps(found.registers, shared, meta.num_warps, entry.meta.arch.max_shared_bytes());
+        writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            meta.name,
+            found.target,
+            statistics.first().map_or(0, |entry| entry.instructions),
+            found.registers,
+            shared,
+            found.barriers,
+            found.spills,
+            warps
+        )?;
+    }
+    Ok(text)
+}
+
+/// Warps that one multiprocessor holds: 64 Ki registers given out by eights a thread, shared memory with 1 KiB a CTA on
+/// top, 64 warps and 32 CTAs at most.
+fn resident_warps(registers: u32, shared: u32, warps: u32, shared_limit: u32) -> u32 {
+    let by_registers = 65536 / (registers.next_multiple_of(8).max(8) * 32 * warps);
+    let by_shared = (shared_limit + 1024) / (shared + 1024);
+    by_registers.min(by_shared).min(64 / warps).min(32) * warps
+}

@@ -1,0 +1,82 @@
+//! Tools that the tests use: found, or installed into `.tools/` of the repository.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::root;
+
+/// The wheel that holds `ptxas`.
+const PTXAS_WHEEL: &str = "nvidia-cuda-nvcc==13.0.88";
+const PTXAS_IN_WHEEL: &str = "nvidia/cu13/bin/ptxas";
+
+/// `ptxas` if it is there: by `TILEWRIGHT_PTXAS`, under `.tools/`, or on the PATH.
+pub fn ptxas_present() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("TILEWRIGHT_PTXAS") {
+        return Some(PathBuf::from(named)).filter(|path| path.is_file());
+    }
+    let ours = root().join(".tools/nvcc").join(PTXAS_IN_WHEEL);
+    let on_path = std::env::var_os("PATH")
+        .into_iter()
+        .flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>())
+        .map(|folder| folder.join("ptxas"));
+    std::iter::once(ours).chain(on_path).find(|path| path.is_file())
+}
+
+/// `ptxas`, installed if it is not there.
+pub fn ptxas() -> Result<PathBuf> {
+    if let Some(found) = ptxas_present() {
+        return Ok(found);
+    }
+    println!("ptxas is not here: installing {PTXAS_WHEEL} into .tools/");
+    let python = python()?;
+    let target = root().join(".tools/nvcc");
+    run(Command::new(&python)
+        .args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"])
+        .arg(target)
+        .arg(PTXAS_WHEEL))
+    .with_context(|| format!("{PTXAS_WHEEL} cannot be installed"))?;
+    ptxas_present().context("the wheel holds no ptxas")
+}
+
+/// A Python with pip: the system's, or one in a virtual environment of ours where the system's is closed to pip.
+fn python() -> Result<PathBuf> {
+    let in_venv = root().join(".tools/venv/bin/python3");
+    if works(&in_venv) {
+        return Ok(in_venv);
+    }
+    let system = PathBuf::from("python3");
+    if !works(&system) || run(Command::new(&system).args(["-c", "import venv, ensurepip"])).is_err() {
+        apt(&["python3", "python3-pip", "python3-venv"])?;
+    }
+    run(Command::new(&system).args(["-m", "venv"]).arg(root().join(".tools/venv")))
+        .context("a virtual environment cannot be made")?;
+    if works(&in_venv) { Ok(in_venv) } else { bail!("the virtual environment has no pip") }
+}
+
+fn works(python: &Path) -> bool {
+    Command::new(python).args(["-m", "pip", "--version"]).output().is_ok_and(|run| run.status.success())
+}
+
+/// Installs Debian packages, through sudo where we are not root.
+fn apt(packages: &[&str]) -> Result<()> {
+    println!("installing {} with apt-get", packages.join(", "));
+    let root = Command::new("id").arg("-u").output().is_ok_and(|run| run.stdout.trim_ascii() == b"0");
+    let command = || {
+        let mut command = Command::new(if root { "apt-get" } else { "sudo" });
+        if !root {
+            command.arg("apt-get");
+        }
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    run(command().args(["update", "-qq"]))?;
+    run(command().args(["install", "-y", "-qq"]).args(packages))
+}
+
+/// Runs a command to its end; its output is shown.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("{command:?} cannot be run"))?;
+    if status.success() { Ok(()) } else { bail!("{command:?} failed: {status}") }
+}
