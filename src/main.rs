@@ -1,3 +1,7 @@
 //! The `tilewright` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tilewright::cli::main()
+}
