@@ -43,6 +43,26 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
+    /// The guard of what the lanes of the diagonal block do alone: none where all lanes are in it.
+    fn diagonal_guard(&self) -> &'static str {
+        if self.block < 32 { "@%diagonal_lane " } else { "" }
+    }
+
+    /// Whether rows 8·q … 8·q+7 of a tile of the trailing update may lie past the last row: what is left is whole blocks.
+    fn may_miss(&self, q: &u32) -> bool {
+        8 * q >= self.block
+    }
+
+    /// Whether row `u` of the rows that a warp takes at a time is ever one of the padding.
+    fn may_pad(&self, u: &u32) -> bool {
+        self.padded - (self.unroll - u) * self.warps + self.warps > self.n
+    }
+
+    /// Whether columns 32·q … 32·q+31 hold a part of the identity that pads the matrix.
+    fn has_unit(&self, q: &u32) -> bool {
+        32 * q < self.padded && 32 * q + 32 > self.n && self.padded > self.n
+    }
+
     /// The first row, below a step's first column, of the further set `index`.
     fn set_first(&self, index: &usize) -> u32 {
         self.block + self.warps * (32 - self.block) + 32 * self.warps * *index as u32

@@ -47,23 +47,39 @@ pub fn largest_residual(n: usize, reference: f64) -> f64 {
     f64::min(4.0 * reference, 0.1).max(rounding)
 }
 
-/// Checks a factor of `a`: zeros above the diagonal, a positive diagonal, the residual, and the distance from the f64 factor.
-#[track_caller]
-pub fn check_factor(a: &[f32], l: &[f32], n: usize, what: &str) {
+/// What is wrong with a factor of `a`: something above the diagonal, a diagonal that is not positive, the residual, or the
+/// distance from the f64 factor.
+pub fn fault_of_factor(a: &[f32], l: &[f32], n: usize) -> Result<(), String> {
     for i in 0..n {
-        assert!(l[i * n + i] > 0.0, "{what}: L({i}, {i}) = {}", l[i * n + i]);
-        for j in i + 1..n {
-            assert_eq!(l[i * n + j].to_bits(), 0, "{what}: L({i}, {j}) above the diagonal");
+        let diagonal = l[i * n + i];
+        if diagonal.is_nan() || diagonal <= 0.0 {
+            return Err(format!("L({i}, {i}) = {diagonal}"));
+        }
+        if let Some(j) = (i + 1..n).find(|&j| l[i * n + j].to_bits() != 0) {
+            return Err(format!("L({i}, {j}) = {} above the diagonal", l[i * n + j]));
         }
     }
     let (ours, reference) = (residual(a, l, n), residual(a, &reference_f32(a, n), n));
     let largest = largest_residual(n, reference);
-    assert!(ours <= largest, "{what}: residual {ours}, reference {reference}, allowed {largest}");
-    let exact = factor_f64(a, n).unwrap_or_else(|| panic!("{what}: the f64 oracle finds the matrix indefinite"));
+    if ours.is_nan() || ours > largest {
+        return Err(format!("residual {ours}, reference {reference}, allowed {largest}"));
+    }
+    let Some(exact) = factor_f64(a, n) else { return Err("the f64 oracle finds the matrix indefinite".to_owned()) };
     // Forward errors grow with the condition number; a wrong algorithm is off by the size of the factor.
     let distance = l.iter().zip(&exact).map(|(&ours, &exact)| (f64::from(ours) - exact).abs()).fold(0.0, f64::max);
     let size = exact.iter().fold(0.0_f64, |size, value| size.max(value.abs()));
-    assert!(distance <= 2e-2 * size, "{what}: {distance} from the f64 factor of size {size}");
+    if distance > 2e-2 * size {
+        return Err(format!("{distance} from the f64 factor of size {size}"));
+    }
+    Ok(())
+}
+
+/// Checks a factor.
+#[track_caller]
+pub fn check_factor(a: &[f32], l: &[f32], n: usize, what: &str) {
+    if let Err(fault) = fault_of_factor(a, l, n) {
+        panic!("{what}: {fault}");
+    }
 }
 
 /// The public problem's checks.

@@ -73,8 +73,9 @@ impl Warp {
                 match space {
                     MemorySpace::Global | MemorySpace::Generic => {
                         let offset = context.global.check(address, length, lane)?;
+                        let by = Accessor { order: &self.order, lane, line };
                         for (element, values) in values.iter_mut().enumerate() {
-                            values[lane] = context.global.load(offset + size * element as u64, size, lane)?;
+                            values[lane] = context.global.load(offset + size * element as u64, size, by)?;
                         }
                     }
                     MemorySpace::Shared => {
@@ -127,8 +128,9 @@ impl Warp {
             match space {
                 MemorySpace::Global | MemorySpace::Generic => {
                     let offset = context.global.check(address, length, lane)?;
+                    let by = Accessor { order: &self.order, lane, line };
                     for (element, values) in values.iter().enumerate() {
-                        context.global.store(offset + size * element as u64, size, values[lane] & mask, lane)?;
+                        context.global.store(offset + size * element as u64, size, values[lane] & mask, by)?;
                     }
                 }
                 MemorySpace::Shared => {

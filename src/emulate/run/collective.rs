@@ -80,6 +80,7 @@ impl Warp {
             Op::ActiveMask { dst } => self.write32(*dst, &[active; LANES], active),
             Op::WarpSync { members } => {
                 self.members(*members, active, check)?;
+                self.order.synced = self.order.clock;
                 self.order.clock += 1;
             }
             _ => {}

@@ -196,6 +196,8 @@ impl<'a> Cta<'a> {
             let done = std::mem::take(barrier);
             for waiter in done.waiting {
                 let order = &mut self.warps[waiter].order;
+                // Its own lanes have met too.
+                order.synced = order.clock - 1;
                 for (seen, joined) in order.seen.iter_mut().zip(&done.joined) {
                     *seen = (*seen).max(*joined);
                 }

@@ -1,18 +1,20 @@
 //! Global memory as a launch sees it: which buffer an address is in, and which CTAs touched each word.
 //!
 //! CTAs of one launch have no order among themselves, so two of them race on a word if one writes it and they do not
-//! both use atomics. Accesses narrower than a word are not looked at: their neighbours in the word may be another CTA's
-//! by right.
+//! both use atomics. Inside a CTA, a word's last write is kept: a read or a write of it by another thread races where no
+//! barrier is between (a write after a read is not seen). Accesses narrower than a word are not looked at: their
+//! neighbours in the word may be another's by right.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytemuck::zeroed_slice_box;
 
+use super::shared::{Accessor, Write, unordered};
 use super::{Environment, FaultKind, Run, trouble};
 
-/// Marks of a buffer's words, made when the first is set. High half: one plus the CTA that wrote it; low half: one plus
-/// the CTA that read it, or `MANY`.
+/// Marks of a buffer's words, made when the first is set: two for each word. The first: in the high half one plus the CTA
+/// that wrote it, in the low half one plus the CTA that read it, or `MANY`. The second: the last write inside its CTA.
 #[derive(Default)]
 pub(in crate::emulate) struct Shadow {
     marks: OnceLock<Box<[AtomicU64]>>,
@@ -21,9 +23,24 @@ pub(in crate::emulate) struct Shadow {
 const MANY: u32 = u32::MAX;
 
 impl Shadow {
+    fn marks(&self, bytes: u64, offset: u64) -> [&AtomicU64; 2] {
+        let marks = self.marks.get_or_init(|| zeroed_slice_box(2 * bytes.div_ceil(4) as usize));
+        let index = 2 * (offset / 4) as usize;
+        [&marks[index], &marks[index + 1]]
+    }
+
     fn mark(&self, bytes: u64, offset: u64) -> &AtomicU64 {
-        let marks = self.marks.get_or_init(|| zeroed_slice_box(bytes.div_ceil(4) as usize));
-        &marks[(offset / 4) as usize]
+        self.marks(bytes, offset)[0]
+    }
+
+    /// The last write of a word by `cta` itself, if there was one.
+    fn own_write(&self, bytes: u64, offset: u64, cta: u32) -> Option<Write> {
+        let [who, last] = self.marks(bytes, offset);
+        ((who.load(Relaxed) >> 32) as u32 == cta + 1).then(|| Write::unpack(last.load(Relaxed)))
+    }
+
+    fn note_write(&self, bytes: u64, offset: u64, write: Write) {
+        self.marks(bytes, offset)[1].store(write.pack(), Relaxed);
     }
 
     /// Notes a read by `cta`; the CTA that wrote the word, if it was another.
@@ -123,7 +140,8 @@ impl<'a> Global<'a> {
     }
 
     /// Reads `size` bytes at `offset` of the buffer checked last.
-    pub fn load(&mut self, offset: u64, size: u64, lane: usize) -> Run<u64> {
+    pub fn load(&mut self, offset: u64, size: u64, by: Accessor) -> Run<u64> {
+        let lane = by.lane;
         self.expect_written(offset, size, lane, "read")?;
         let (buffer, shadow) = &self.environment.buffers[self.last];
         if self.environment.checks.race && size >= 4 {
@@ -134,24 +152,48 @@ impl<'a> Global<'a> {
                         format!("read of offset {word} of `{label}`, which CTA number {other} wrote in this launch");
                     return trouble(FaultKind::Race, lane, message);
                 }
+                if let Some(write) = shadow.own_write(buffer.bytes, word, self.cta)
+                    && unordered(&write, by.order, 1 << lane).is_some()
+                {
+                    return self.race_inside("read", word, &write, by);
+                }
             }
         }
         Ok(buffer.load_bytes(offset, size))
     }
 
     /// Writes `size` bytes at `offset` of the buffer checked last.
-    pub fn store(&mut self, offset: u64, size: u64, value: u64, lane: usize) -> Run<()> {
+    pub fn store(&mut self, offset: u64, size: u64, value: u64, by: Accessor) -> Run<()> {
+        let lane = by.lane;
         let (buffer, shadow) = &self.environment.buffers[self.last];
         if self.environment.checks.race && size >= 4 {
             for word in (offset..offset + size).step_by(4) {
+                if let Some(write) = shadow.own_write(buffer.bytes, word, self.cta) {
+                    // Lanes that write one value in one instruction agree.
+                    let agreed = write.is_same_instruction(by) && buffer.load_bytes(offset, size) == value;
+                    if !agreed && unordered(&write, by.order, 1 << lane).is_some() {
+                        return self.race_inside("write", word, &write, by);
+                    }
+                }
                 if let Some(other) = shadow.write(buffer.bytes, word, self.cta) {
                     let message = format!("write of offset {word} of `{}`, which {other} in this launch", buffer.label);
                     return trouble(FaultKind::Race, lane, message);
                 }
+                shadow.note_write(buffer.bytes, word, Write::by(by));
             }
         }
         buffer.store_bytes(offset, size, value);
         Ok(())
+    }
+
+    fn race_inside<T>(&self, what: &str, offset: u64, write: &Write, by: Accessor) -> Run<T> {
+        let label = &self.environment.buffers[self.last].0.label;
+        let Write { warp, lane, line, .. } = write;
+        let message = format!(
+            "{what} of offset {offset} of `{label}`, which warp {warp} lane {lane} wrote at line {line} with no barrier \
+             between"
+        );
+        trouble(FaultKind::Race, by.lane, message)
     }
 
     /// Replaces the value at `offset` of the buffer checked last; the value before.

@@ -2,8 +2,9 @@
 //!
 //! Order is kept by clocks. A warp's clock starts at one and goes up at each barrier and `bar.warp.sync`; an access is
 //! stamped with it. A warp also knows, for every other warp, up to which clock that warp's accesses come before its own
-//! (a barrier passes this on). Two accesses to one cell race if one writes and neither comes before the other: in one
-//! warp, if they are by different lanes at the same clock; between warps, if the earlier's clock is not known yet.
+//! (a barrier passes this on), and up to which its own lanes' accesses come before each other's: `bar.arrive`, which
+//! does not wait, moves the clock but not that. Two accesses to one cell race if one writes and neither comes before the
+//! other.
 //!
 //! A cell is a word; a byte where the kernel has narrower accesses.
 
@@ -14,6 +15,8 @@ use super::{FaultKind, Run, trouble};
 pub(super) struct Order {
     pub warp: usize,
     pub clock: u32,
+    /// The clock up to which the accesses of this warp's lanes come before each other's next ones.
+    pub synced: u32,
     /// For each warp, the clock up to which its accesses come before this warp's next one.
     pub seen: Vec<u32>,
 }
@@ -28,12 +31,36 @@ pub(super) struct Accessor<'a> {
 
 /// The last write of a cell. `clock` zero: none.
 #[derive(Clone, Copy, Default)]
-struct Write {
-    clock: u32,
-    line: u32,
-    warp: u8,
-    lane: u8,
+pub(super) struct Write {
+    pub clock: u32,
+    pub line: u32,
+    pub warp: u8,
+    pub lane: u8,
     atomic: bool,
+}
+
+impl Write {
+    pub fn by(by: Accessor) -> Self {
+        let Accessor { order, lane, line } = by;
+        Self { clock: order.clock, line, warp: order.warp as u8, lane: lane as u8, atomic: false }
+    }
+
+    /// Whether it was made by another lane of the same warp in the same instruction.
+    pub fn is_same_instruction(&self, by: Accessor) -> bool {
+        self.line == by.line && self.warp as usize == by.order.warp && self.clock == by.order.clock
+    }
+
+    /// In one word, without the atomic mark: 32 bits of clock, 22 of line, 5 of warp, 5 of lane.
+    pub fn pack(self) -> u64 {
+        let Self { clock, line, warp, lane, .. } = self;
+        u64::from(clock) << 32 | u64::from(line & 0x3f_ffff) << 10 | u64::from(warp & 31) << 5 | u64::from(lane & 31)
+    }
+
+    /// The inverse of [`Write::pack`].
+    pub fn unpack(word: u64) -> Self {
+        let line = (word >> 10) as u32 & 0x3f_ffff;
+        Self { clock: (word >> 32) as u32, line, warp: (word >> 5) as u8 & 31, lane: word as u8 & 31, atomic: false }
+    }
 }
 
 /// One warp's last reads of a cell: the lanes that read it at that clock.
@@ -103,11 +130,9 @@ impl Shared {
                     return race(address, lane, "read", &write, order.warp);
                 }
                 let read = &mut self.reads[cell * self.warps + order.warp];
-                if read.clock == order.clock {
-                    read.lanes |= lanes;
-                } else {
-                    *read = Read { clock: order.clock, lanes };
-                }
+                // Reads since the lanes last met still count.
+                let others = if read.clock > order.synced { read.lanes } else { 0 };
+                *read = Read { clock: order.clock, lanes: lanes | others };
             }
         }
         Ok(self.get(address, size))
@@ -143,12 +168,11 @@ impl Shared {
     }
 
     fn mark_write(&mut self, address: u64, size: u64, by: Accessor, atomic: bool, same_value: bool) -> Run<()> {
-        let Accessor { order, lane, line } = by;
+        let Accessor { order, lane, .. } = by;
         for cell in self.cells(address, size) {
             let write = self.writes[cell];
             // Lanes that write one value in one instruction agree; atomics are ordered among themselves.
-            let one_instruction = write.line == line && write.warp as usize == order.warp && write.clock == order.clock;
-            let agreed = one_instruction && same_value || atomic && write.atomic;
+            let agreed = write.is_same_instruction(by) && same_value || atomic && write.atomic;
             if write.clock != 0 && !agreed && unordered(&write, order, 1 << lane).is_some() {
                 return race(address, lane, "write", &write, order.warp);
             }
@@ -156,7 +180,7 @@ impl Shared {
             for (warp, read) in marks.iter().enumerate() {
                 let others = if warp != order.warp {
                     if read.clock > order.seen[warp] { read.lanes } else { 0 }
-                } else if read.clock == order.clock {
+                } else if read.clock > order.synced {
                     read.lanes & !(1 << lane)
                 } else {
                     0
@@ -173,7 +197,7 @@ impl Shared {
                     );
                 }
             }
-            self.writes[cell] = Write { clock: order.clock, line, warp: order.warp as u8, lane: lane as u8, atomic };
+            self.writes[cell] = Write { atomic, ..Write::by(by) };
         }
         Ok(())
     }
@@ -226,10 +250,10 @@ impl Shared {
 }
 
 /// The first of `lanes` that `write` does not come before.
-fn unordered(write: &Write, order: &Order, lanes: u32) -> Option<usize> {
+pub(super) fn unordered(write: &Write, order: &Order, lanes: u32) -> Option<usize> {
     let others = if write.warp as usize != order.warp {
         if write.clock > order.seen[write.warp as usize] { lanes } else { 0 }
-    } else if write.clock == order.clock {
+    } else if write.clock > order.synced {
         lanes & !(1 << write.lane)
     } else {
         0

@@ -71,6 +71,7 @@ impl Warp {
         self.alive = self.threads;
         self.order.warp = index;
         self.order.clock = 1;
+        self.order.synced = 0;
         self.order.seen.clear();
         self.order.seen.resize(warps, 0);
         self.frames.clear();
