@@ -20,9 +20,11 @@ pub mod model;
 mod normalise;
 pub mod parser;
 pub mod printer;
+pub mod statistics;
 
 pub use arch::{Arch, DType, UnknownArch};
 pub use meta::{Extent, GridRule, KernelMeta, Module, ModuleMeta, ParamMeta};
 pub use model::{Program, Span};
 pub use parser::{ParseError, parse};
 pub use printer::{print, print_with_names};
+pub use statistics::{EntryStatistics, Statistics};

@@ -13,6 +13,9 @@ use super::normalise::join;
 /// How deep scopes and operands may nest.
 const MAX_DEPTH: u32 = 64;
 
+/// How many dimensions an array may have.
+const MAX_DIMENSIONS: usize = 16;
+
 /// How many values an initialiser with zeros left out may stand for.
 const MAX_INITIAL_VALUES: u64 = 1 << 24;
 
@@ -333,10 +336,17 @@ impl<'a> Parser<'a> {
             let dim = if self.is(b']') { None } else { Some(self.number("an array size")?) };
             self.punct(b']')?;
             variable.dims.push(dim);
+            if variable.dims.len() > MAX_DIMENSIONS {
+                return Err((start, format!("more than {MAX_DIMENSIONS} array dimensions")));
+            }
         }
         if self.eat(b'=') {
             let extents = variable.extents();
             self.initialiser(&mut variable.init, &extents)?;
+            // Whole rows, whatever braces were left out.
+            let row = extents.iter().skip(1).fold(1_u64, |row, &extent| row.saturating_mul(extent)).max(1);
+            let filled = (variable.init.len() as u64).div_ceil(row).saturating_mul(row);
+            fill(&mut variable.init, filled).map_err(|message| (start, message))?;
         }
         variable.span = self.since(start);
         Ok(variable)
@@ -383,13 +393,7 @@ impl<'a> Parser<'a> {
             let braced = self.is(b'{').then_some(values.len() as u64);
             self.nested(|parser| parser.initialiser(values, inner))?;
             let Some(from) = braced else { continue };
-            let filled = from.saturating_add(size);
-            if filled > MAX_INITIAL_VALUES {
-                return Err((start, format!("an initialiser of more than {MAX_INITIAL_VALUES} values")));
-            }
-            if (values.len() as u64) < filled {
-                values.resize(filled as usize, Operand::Immediate(Immediate::Int(0)));
-            }
+            fill(values, from.saturating_add(size)).map_err(|message| (start, message))?;
         }
         Ok(())
     }
@@ -640,6 +644,15 @@ impl<'a> Parser<'a> {
             .ok_or_else(|| (token.span, format!("`{text}` is no number that PTX knows, or is out of range")))?;
         Ok(Some(if negative { negate(value) } else { value }))
     }
+}
+
+/// Lengthens `values` with zeros up to `length`.
+fn fill(values: &mut Vec<Operand>, length: u64) -> Result<(), String> {
+    if length > MAX_INITIAL_VALUES {
+        return Err(format!("an initialiser of more than {MAX_INITIAL_VALUES} values"));
+    }
+    values.resize(values.len().max(length as usize), Operand::Immediate(Immediate::Int(0)));
+    Ok(())
 }
 
 fn negate(value: Immediate) -> Immediate {

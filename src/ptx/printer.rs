@@ -56,7 +56,9 @@ fn write_program(out: &mut String, program: &Program) -> fmt::Result {
 }
 
 fn is_kept(directive: &RawDirective) -> bool {
-    !matches!(directive.text.split(|byte: char| byte.is_whitespace()).next(), Some(".loc" | ".file" | ".section"))
+    let name = directive.text.get(1..).unwrap_or_default();
+    let name = name.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next();
+    !matches!(name, Some("loc" | "file" | "section"))
 }
 
 fn write_directive(out: &mut String, directive: &RawDirective) -> fmt::Result {
@@ -291,5 +293,107 @@ fn write_immediate(out: &mut String, value: Immediate) -> fmt::Result {
         Immediate::UInt(value) => write!(out, "{value}"),
         Immediate::F32(bits) => write!(out, "0f{bits:08X}"),
         Immediate::F64(bits) => write!(out, "0d{bits:016X}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ptx::parse;
+
+    const HEADER: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n";
+
+    fn body(text: &str) -> String {
+        let printed = print(&parse(&format!("{HEADER}.entry k(.param .u64 a) {{\n{text}\n}}")).unwrap());
+        assert_eq!(print(&parse(&printed).unwrap()), printed);
+        printed.split_once("{\n").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn registers_are_renamed_by_class_in_order_of_appearance() {
+        let printed = body(
+            ".reg .u32 %x<9>; .reg .s32 y; .reg .f32 z; .reg .pred q, unused; .reg .b16 h; .reg .b64 w; .reg .f64 d;\n\
+             mov.u32 y, %tid.x; // a comment\n@!q add.s32 %x7, y, 0x10;\nmov.b16 h, -1; mov.b64 w, 7U;\n\
+             mov.f32 z, 0f3f800000; mov.f64 d, 1.5; ld.param.u64 w, [a+-8];",
+        );
+        assert_eq!(
+            printed,
+            "    .reg .pred %p<1>;\n    .reg .b16 %rs<1>;\n    .reg .b32 %r<2>;\n    .reg .f32 %f<1>;\n    \
+             .reg .b64 %rd<1>;\n    .reg .f64 %fd<1>;\n    mov.u32 %r0, %tid.x;\n    @!%p0 add.s32 %r1, %r0, 16;\n    \
+             mov.b16 %rs0, -1;\n    mov.b64 %rd0, 7;\n    mov.f32 %f0, 0f3F800000;\n    mov.f64 %fd0, \
+             0d3FF8000000000000;\n    ld.param.u64 %rd0, [a+-8];\n}\n"
+        );
+    }
+
+    #[test]
+    fn scopes_keep_their_registers_and_labels_apart() {
+        let printed = body(
+            ".reg .b32 r; .reg .pred p;\nmov.b32 r, 1;\n{ .reg .b32 r; wait: mov.b32 r, 2; @p bra wait; bra out; }\n\
+             { .reg .b32 r; wait: mov.b32 r, 3; @p bra wait; }\nout: mov.b32 r, 4; bra.uni out;",
+        );
+        let lines: Vec<_> = printed.lines().skip(2).map(str::trim).collect();
+        assert_eq!(
+            lines,
+            [
+                "mov.b32 %r0, 1;",
+                "{",
+                "$L0:",
+                "mov.b32 %r1, 2;",
+                "@%p0 bra $L0;",
+                "bra $L2;",
+                "}",
+                "{",
+                "$L1:",
+                "mov.b32 %r2, 3;",
+                "@%p0 bra $L1;",
+                "}",
+                "$L2:",
+                "mov.b32 %r0, 4;",
+                "bra.uni $L2;",
+                "}"
+            ]
+        );
+    }
+
+    #[test]
+    fn kept_names_are_never_captured() {
+        let printed = body(".reg .b32 x; .shared .b32 %r0; ld.shared.b32 x, [%r0]; $L0: mov.b32 x, $L9;");
+        assert!(printed.contains("ld.shared.b32 %r_0, [%r0];"), "{printed}");
+        assert!(printed.contains("$L_0:"), "{printed}");
+    }
+
+    #[test]
+    fn rare_forms_print_and_read_back() {
+        let printed = body(
+            ".reg .v4 .f32 v; .reg .b64 t; .reg .b32 i;\n.loc 1 2 3\n.pragma \"nounroll\";\nmov.f32 v.x, v.y;\n\
+             ts: .branchtargets one,\n two; one: brx.idx i, ts; two:\n\
+             proto : .callprototype (.param .b32 _) _ (.param .b64 _);\n\
+             { .param .b32 ret; .param .b64 arg[2]; call.uni (ret), t, (arg), proto; }",
+        );
+        for line in [
+            "mov.f32 %v4f0.x, %v4f0.y;",
+            ".pragma \"nounroll\";",
+            ".branchtargets $L1, $L2;",
+            "brx.idx %r0, $L0;",
+            ".callprototype (.param .b32 _) _ (.param .b64 _);",
+            ".param .b64 arg[2];",
+            "call.uni (ret), %rd0, (arg), $L3;",
+        ] {
+            assert!(printed.contains(line), "{line} in {printed}");
+        }
+        assert!(!printed.contains(".loc"));
+        let source = format!(
+            "{HEADER}.file 1 \"a.py\"\n.global .attribute(.managed) .align 0x10 .b32 t[2][2] = {{{{1}}, {{2, 3}}}};\n\
+             .section .debug_info\n{{\n.b8 1\n}}\n\
+             .visible .func (.reg .b32 %ret) f(.reg .b32 %a) .pragma \"x\"; {{ mov.b32 %ret, %a; ret; }}"
+        );
+        let printed = print(&parse(&source).unwrap());
+        assert!(
+            printed.contains(".global .attribute (.managed) .align 16 .b32 t[2][2] = {{1, 0}, {2, 3}};"),
+            "{printed}"
+        );
+        assert!(printed.contains("mov.b32 %ret, %a;") && printed.contains(".pragma \"x\";"), "{printed}");
+        assert!(!printed.contains("section") && !printed.contains("a.py"), "{printed}");
+        assert_eq!(print(&parse(&printed).unwrap()), printed);
     }
 }
