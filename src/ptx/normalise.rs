@@ -56,6 +56,8 @@ pub fn normalise(program: &Program) -> Program {
 
 fn normalise_function(function: &mut Function, module_names: &HashSet<String>) {
     let Some(body) = &mut function.body else { return };
+    // Names in what is not printed must not take numbers.
+    drop_statements(body, &|statement| !matches!(statement, Statement::Directive(directive) if !is_kept(directive)));
     let mut resolver = Resolver::default();
     resolver.kept.extend(module_names.iter().cloned());
     resolver.kept.extend(function.params.iter().chain(&function.returns).map(|variable| variable.name.clone()));
@@ -80,10 +82,11 @@ fn normalise_function(function: &mut Function, module_names: &HashSet<String>) {
         }
     });
 
-    drop_registers(body);
+    drop_statements(body, &|statement| !matches!(statement, Statement::Registers(_)));
     let mut declarations: Vec<RegisterDecl> = classes
         .iter()
         .zip(prefixes)
+        .filter(|((_, count), _)| **count > 0)
         .map(|(((vector, ty), count), prefix)| RegisterDecl {
             vector: *vector,
             ty: ty.clone(),
@@ -116,14 +119,20 @@ fn free_prefix(mut prefix: String, kept: &HashSet<String>) -> String {
     prefix
 }
 
-fn drop_registers(statements: &mut Vec<Statement>) {
-    statements.retain_mut(|statement| match statement {
-        Statement::Registers(_) => false,
-        Statement::Block(inner) => {
-            drop_registers(inner);
-            true
+/// False for line and debug information, which the printer drops.
+pub(super) fn is_kept(directive: &RawDirective) -> bool {
+    let name = directive.text.get(1..).unwrap_or_default();
+    let name = name.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next();
+    !matches!(name, Some("loc" | "file" | "section"))
+}
+
+/// Drops the statements, in all scopes, that `keep` refuses.
+fn drop_statements(statements: &mut Vec<Statement>, keep: &impl Fn(&Statement) -> bool) {
+    statements.retain_mut(|statement| {
+        if let Statement::Block(inner) = statement {
+            drop_statements(inner, keep);
         }
-        _ => true,
+        keep(statement)
     });
 }
 

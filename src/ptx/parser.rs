@@ -410,6 +410,7 @@ impl<'a> Parser<'a> {
         let mut end = start.end;
         while let Some(token) = self.peek() {
             match token.kind {
+                _ if by_line && self.source[end as usize..token.span.start as usize].contains('\n') => break,
                 TokenKind::Punct(b';') => {
                     self.at += 1;
                     semicolon = true;
@@ -431,7 +432,6 @@ impl<'a> Parser<'a> {
                     break;
                 }
                 TokenKind::Punct(b'}') => break,
-                _ if by_line && self.source[end as usize..token.span.start as usize].contains('\n') => break,
                 _ => self.at += 1,
             }
             end = token.span.end;

@@ -17,7 +17,7 @@ use super::lexer::lex;
 use super::model::{
     Function, Immediate, Instruction, Item, Operand, Program, RawDirective, RegisterDecl, Space, Statement, Variable,
 };
-use super::normalise::{join, normalise};
+use super::normalise::{is_kept, join, normalise};
 
 /// The normal form of `program`.
 pub fn print(program: &Program) -> String {
@@ -53,12 +53,6 @@ fn write_program(out: &mut String, program: &Program) -> fmt::Result {
         }
     }
     Ok(())
-}
-
-fn is_kept(directive: &RawDirective) -> bool {
-    let name = directive.text.get(1..).unwrap_or_default();
-    let name = name.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next();
-    !matches!(name, Some("loc" | "file" | "section"))
 }
 
 fn write_directive(out: &mut String, directive: &RawDirective) -> fmt::Result {
