@@ -234,8 +234,10 @@ enum Resolved {
 
 #[derive(Default)]
 struct Scope {
-    /// Names and, where one stands for many, their count, with the class's index.
-    registers: HashMap<String, (usize, Option<u32>)>,
+    /// Class by name. `a` and `a<2>` may stand side by side, so those with a count are kept apart.
+    single: HashMap<String, usize>,
+    /// Class and count by the name before the number.
+    counted: HashMap<String, (usize, u32)>,
     labels: HashMap<String, u32>,
     variables: HashSet<String>,
     /// The number of each register of this scope that has appeared.
@@ -275,7 +277,10 @@ impl Resolver {
                 entry.or_insert(0);
                 if let Some(scope) = self.scopes.last_mut() {
                     for (name, count) in &declaration.names {
-                        scope.registers.insert(name.clone(), (class, *count));
+                        match count {
+                            Some(count) => drop(scope.counted.insert(name.clone(), (class, *count))),
+                            None => drop(scope.single.insert(name.clone(), class)),
+                        }
                     }
                 }
             }
@@ -325,9 +330,8 @@ impl Resolver {
 impl Scope {
     /// The class of the register `name`, declared by itself or as one of `prefix<count>`.
     fn class_of(&self, name: &str) -> Option<usize> {
-        match self.registers.get(name) {
-            Some((class, None)) => return Some(*class),
-            Some((_, Some(_))) | None => {}
+        if let Some(&class) = self.single.get(name) {
+            return Some(class);
         }
         let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
         (1..=digits).find_map(|length| {
@@ -336,8 +340,8 @@ impl Scope {
             if length > 1 && number.starts_with('0') {
                 return None;
             }
-            match self.registers.get(prefix) {
-                Some(&(class, Some(count))) if number.parse::<u32>().is_ok_and(|number| number < count) => Some(class),
+            match self.counted.get(prefix) {
+                Some(&(class, count)) if number.parse::<u32>().is_ok_and(|number| number < count) => Some(class),
                 _ => None,
             }
         })

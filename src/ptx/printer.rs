@@ -350,6 +350,12 @@ mod tests {
     }
 
     #[test]
+    fn a_name_may_stand_beside_the_same_name_with_a_count() {
+        let printed = body(".reg .b32 a; .reg .f16 a<2>; mov.b32 a, 1; mov.b32 {a0, a1}, a; mov.b32 a2, a01;");
+        assert!(printed.contains("mov.b32 %r0, 1;\n    mov.b32 {%h0, %h1}, %r0;\n    mov.b32 a2, a01;"), "{printed}");
+    }
+
+    #[test]
     fn kept_names_are_never_captured() {
         let printed = body(".reg .b32 x; .shared .b32 %r0; ld.shared.b32 x, [%r0]; $L0: mov.b32 x, $L9;");
         assert!(printed.contains("ld.shared.b32 %r_0, [%r0];"), "{printed}");
