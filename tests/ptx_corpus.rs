@@ -1,5 +1,6 @@
 //! The printer over real PTX: 80 kernels that Triton compiled for sm_90 and sm_100.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -96,6 +97,11 @@ fn printing_is_a_fixed_point_and_loses_no_instruction() {
     });
 }
 
+/// `ptxas` 13 is not a function of its input: of some sm_100 kernels it makes, run to run and from the very same file,
+/// one of two cubins that differ in the registers of a few instructions. The text is the same machine code if some
+/// cubin of the one equals, byte for byte, some cubin of the other; that many rounds are made to meet.
+const ROUNDS: u32 = 16;
+
 #[test]
 fn ptxas_makes_the_same_machine_code_of_the_printed_text() {
     let Some(ptxas) = ptxas() else { return };
@@ -115,9 +121,14 @@ fn ptxas_makes_the_same_machine_code_of_the_printed_text() {
             .filter_map(|(index, (path, source))| {
                 let program = parse(source).unwrap();
                 let target = &program.target[0];
-                let before = assemble(&format!("{index}_before"), target, source);
-                let after = assemble(&format!("{index}_after"), target, &print(&program));
-                (before != after).then(|| path.display().to_string())
+                let printed = print(&program);
+                let (mut before, mut after) = (HashSet::new(), HashSet::new());
+                let met = (0..ROUNDS).any(|_| {
+                    before.insert(assemble(&format!("{index}_before"), target, source));
+                    after.insert(assemble(&format!("{index}_after"), target, &printed));
+                    !before.is_disjoint(&after)
+                });
+                (!met).then(|| path.display().to_string())
             })
             .collect()
     });
