@@ -94,7 +94,7 @@ fn normalise_function(function: &mut Function, module_names: &HashSet<String>) {
             span: Span::default(),
         })
         .collect();
-    declarations.sort_by_key(|declaration| declaration_order(declaration));
+    declarations.sort_by_key(declaration_order);
     body.splice(0..0, declarations.into_iter().map(Statement::Registers));
 }
 
