@@ -1,122 +1,136 @@
-//! Real PTX that Triton made (sm_90 and sm_100, tensor cores, asynchronous copies): read, printed, read again, assembled.
-//!
-//! The files are found through `TILEWRIGHT_TRITON_CORPUS`, or at `../shared/triton/dumps` beside the repository; `ptxas`
-//! through `TILEWRIGHT_PTXAS`, or where `cargo xtask` puts it. What is missing is said, and its part left out.
+//! The printer over real PTX: 80 kernels that Triton compiled for sm_90 and sm_100.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
-use tilewright::generate::standard;
-use tilewright::ptx::{Arch, Statistics, parse, print};
+use rayon::prelude::*;
+use tilewright::ptx::model::Statement;
+use tilewright::ptx::{Program, parse, print};
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn corpus() -> Vec<PathBuf> {
-    let folder = std::env::var_os("TILEWRIGHT_TRITON_CORPUS")
-        .map_or_else(|| root().join("../shared/triton/dumps"), PathBuf::from);
-    let list = |folder: &Path| -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> =
-            std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-        paths.sort();
-        paths
-    };
-    let files: Vec<PathBuf> = list(&folder)
-        .iter()
-        .flat_map(|arch| list(arch))
-        .map(|kernel| kernel.join("kernel.ptx"))
-        .filter(|path| path.is_file())
-        .collect();
+/// Every `.ptx` under the corpus folder, in order of name; empty, with a sentence, where there is no corpus.
+fn corpus() -> Vec<(PathBuf, String)> {
+    let root = std::env::var_os("TILEWRIGHT_TRITON_CORPUS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/triton/dumps"), PathBuf::from);
+    let mut files = Vec::new();
+    collect(&root, &mut files);
+    files.sort();
     if files.is_empty() {
-        println!("skipped: no Triton PTX at {}; set TILEWRIGHT_TRITON_CORPUS", folder.display());
+        println!("no Triton corpus at {}: set TILEWRIGHT_TRITON_CORPUS to its folder; nothing checked", root.display());
+    } else {
+        assert_eq!(files.len(), 80, "the corpus at {} is not whole", root.display());
     }
-    files
+    files.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 
-fn ptxas() -> Option<PathBuf> {
-    let named = std::env::var_os("TILEWRIGHT_PTXAS").map(PathBuf::from);
-    let found = named.or_else(|| Some(root().join(".tools/nvcc/nvidia/cu13/bin/ptxas"))).filter(|path| path.is_file());
-    if found.is_none() {
-        println!("skipped: no ptxas; `cargo xtask test` installs it, or set TILEWRIGHT_PTXAS");
-    }
-    found
-}
-
-#[test]
-fn every_file_reads_and_prints_back() {
-    for path in corpus() {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let program = parse(&text).unwrap_or_else(|fault| panic!("{}: {fault}", path.display()));
-        let printed = print(&program);
-        let again = parse(&printed).unwrap_or_else(|fault| panic!("{} printed: {fault}", path.display()));
-        assert_eq!(print(&again), printed, "{}", path.display());
-        // Each instruction of these files stands on a line of its own and ends it.
-        let statements = text
-            .lines()
-            .map(|line| line.split("//").next().unwrap_or_default().trim())
-            .filter(|line| line.ends_with(';') && !line.starts_with('.'))
-            .count();
-        let counted: u64 = Statistics::of(&program).iter().map(|entry| entry.instructions).sum();
-        assert_eq!(counted, statements as u64, "{}", path.display());
-    }
-}
-
-/// The machine code of `text`, as `ptxas` makes it. The name of the file is in the output, so it is always the same.
-fn assemble(ptxas: &Path, target: &str, text: &str) -> Result<Vec<u8>, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    std::fs::write(folder.path().join("kernel.ptx"), text).map_err(|error| error.to_string())?;
-    let run = Command::new(ptxas)
-        .args(["-arch", target, "kernel.ptx", "-o", "kernel.cubin"])
-        .current_dir(folder.path())
-        .output()
-        .map_err(|error| error.to_string())?;
-    if !run.status.success() {
-        return Err(String::from_utf8_lossy(&run.stderr).into_owned());
-    }
-    std::fs::read(folder.path().join("kernel.cubin")).map_err(|error| error.to_string())
-}
-
-fn same_machine_code(ptxas: &Path, target: &str, text: &str) -> Result<(), String> {
-    let printed = print(&parse(text).map_err(|fault| fault.to_string())?);
-    // ptxas 13.0 gives now one, now another machine code for the same file where it allocates tensor memory (sm_100a): then
-    // one that both texts give is looked for.
-    let (mut originals, mut normals) = (Vec::new(), Vec::new());
-    for _ in 0..24 {
-        originals.push(assemble(ptxas, target, text)?);
-        normals.push(assemble(ptxas, target, &printed)?);
-        if originals.iter().any(|original| normals.contains(original)) {
-            return Ok(());
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "ptx") {
+            files.push(path);
         }
     }
-    Err("the machine code differs".to_owned())
+}
+
+/// `ptxas`, or a sentence that says it is not there.
+fn ptxas() -> Option<PathBuf> {
+    let path = std::env::var_os("TILEWRIGHT_PTXAS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/nvcc/nvidia/cu13/bin/ptxas"), PathBuf::from);
+    if path.is_file() {
+        return Some(path);
+    }
+    println!("no ptxas at {}: set TILEWRIGHT_PTXAS; machine code not compared", path.display());
+    None
+}
+
+/// Two threads: `ptxas` takes much memory on the largest kernels.
+fn two_at_a_time() -> rayon::ThreadPool {
+    rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap()
+}
+
+fn instructions(statements: &[Statement]) -> usize {
+    statements
+        .iter()
+        .map(|statement| match statement {
+            Statement::Instruction(_) => 1,
+            Statement::Block(inner) => instructions(inner),
+            _ => 0,
+        })
+        .sum()
+}
+
+fn instructions_of(program: &Program) -> usize {
+    program.entries().filter_map(|entry| entry.body.as_deref()).map(instructions).sum()
+}
+
+/// Instructions counted without the parser: pieces between semicolons, braces and labels that start with a guard or a
+/// lower-case letter.
+fn count_pieces(source: &str) -> usize {
+    let text: String = source.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n");
+    let Some(body) = text.find("\n{") else { return 0 };
+    text[body..]
+        .split(';')
+        .filter(|piece| {
+            let piece = piece.trim_start_matches(|byte: char| byte.is_whitespace() || byte == '{' || byte == '}');
+            // What follows the last label of the piece.
+            let piece = piece.lines().filter(|line| !line.trim_end().ends_with(':')).collect::<Vec<_>>().join("\n");
+            piece
+                .trim_start_matches(['{', '}', ' ', '\t', '\n'])
+                .starts_with(|byte: char| byte == '@' || byte.is_ascii_lowercase())
+        })
+        .count()
 }
 
 #[test]
-fn the_normal_form_assembles_to_the_same_machine_code() {
-    let Some(ptxas) = ptxas() else { return };
-    let faults: Vec<String> = corpus()
-        .par_iter()
-        .filter_map(|path| {
-            let text = std::fs::read_to_string(path).ok()?;
-            let target = parse(&text).ok()?.target[0].clone();
-            same_machine_code(&ptxas, &target, &text).err().map(|fault| format!("{}: {fault}", path.display()))
-        })
-        .collect();
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+fn printing_is_a_fixed_point_and_loses_no_instruction() {
+    two_at_a_time().install(|| {
+        corpus().par_iter().for_each(|(path, source)| {
+            let program = parse(source).unwrap_or_else(|fault| panic!("{}: {fault}", path.display()));
+            let printed = print(&program);
+            let again = parse(&printed).unwrap_or_else(|fault| panic!("{} printed: {fault}", path.display()));
+            assert!(print(&again) == printed, "{}: printing twice differs", path.display());
+            assert_eq!(instructions_of(&program), count_pieces(source), "{}", path.display());
+            assert_eq!(instructions_of(&again), instructions_of(&program), "{}", path.display());
+        });
+    });
 }
 
+/// `ptxas` 13 is not a function of its input: of some sm_100 kernels it makes, run to run and from the very same file,
+/// one of two cubins that differ in the registers of a few instructions. The text is the same machine code if some
+/// cubin of the one equals, byte for byte, some cubin of the other; that many rounds are made to meet.
+const ROUNDS: u32 = 16;
+
 #[test]
-fn the_normal_form_of_our_own_kernels_assembles_to_the_same_machine_code() {
+fn ptxas_makes_the_same_machine_code_of_the_printed_text() {
     let Some(ptxas) = ptxas() else { return };
-    let faults: Vec<String> = standard()
-        .par_iter()
-        .filter_map(|specialisation| {
-            let module = specialisation.instantiate(Arch::Sm90a).ok()?;
-            let name = &module.meta.kernels[0].name;
-            same_machine_code(&ptxas, "sm_90a", &module.ptx).err().map(|fault| format!("{name}: {fault}"))
-        })
-        .collect();
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let folder = tempfile::tempdir().unwrap();
+    let assemble = |name: &str, target: &str, text: &str| {
+        let (ptx, cubin) = (folder.path().join(format!("{name}.ptx")), folder.path().join(format!("{name}.cubin")));
+        std::fs::write(&ptx, text).unwrap();
+        let output =
+            Command::new(&ptxas).arg(format!("-arch={target}")).arg(&ptx).arg("-o").arg(&cubin).output().unwrap();
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        std::fs::read(cubin).unwrap()
+    };
+    let differing: Vec<String> = two_at_a_time().install(|| {
+        corpus()
+            .par_iter()
+            .enumerate()
+            .filter_map(|(index, (path, source))| {
+                let program = parse(source).unwrap();
+                let target = &program.target[0];
+                let printed = print(&program);
+                let (mut before, mut after) = (HashSet::new(), HashSet::new());
+                let met = (0..ROUNDS).any(|_| {
+                    before.insert(assemble(&format!("{index}_before"), target, source));
+                    after.insert(assemble(&format!("{index}_after"), target, &printed));
+                    !before.is_disjoint(&after)
+                });
+                (!met).then(|| path.display().to_string())
+            })
+            .collect()
+    });
+    assert!(differing.is_empty(), "{} differ: {differing:#?}", differing.len());
 }

@@ -119,6 +119,10 @@ pub struct Function {
     /// Performance and cluster directives between the parameters and the body: name and arguments
     /// (`reqntid` `[128]`, `maxnreg` `[64]`, `explicitcluster` `[]`).
     pub directives: Vec<(String, Vec<u32>)>,
+    /// `.attribute(…)` before the name, each as written.
+    pub attributes: Vec<String>,
+    /// The strings of `.pragma` among the directives, quotes included.
+    pub pragmas: Vec<String>,
     /// The body; `None` for a declaration.
     pub body: Option<Vec<Statement>>,
     /// Where the header stands.
@@ -151,7 +155,9 @@ pub struct Variable {
     pub name: String,
     /// Array dimensions; `None` for an open one (`tile[]`).
     pub dims: Vec<Option<u64>>,
-    /// Initial values in order, flattened.
+    /// `.attribute(…)`, each as written.
+    pub attributes: Vec<String>,
+    /// Initial values in order, flattened; what an inner brace leaves out is zero.
     pub init: Vec<Operand>,
     /// Where it stands.
     pub span: Span,
@@ -161,6 +167,13 @@ impl Variable {
     /// Bytes of one element: the type's width times the vector's.
     pub fn element_bytes(&self) -> u64 {
         type_bytes(&self.ty).unwrap_or(0) * u64::from(self.vector.unwrap_or(1))
+    }
+
+    /// The extents that braces of an initialiser follow, outermost first: the dimensions, then the vector's width. An
+    /// open dimension counts as 1. Empty for a scalar.
+    pub fn extents(&self) -> Vec<u64> {
+        let dims = self.dims.iter().map(|dim| dim.unwrap_or(1));
+        dims.chain(self.vector.map(u64::from)).collect()
     }
 
     /// Bytes in all; an open dimension counts as zero.

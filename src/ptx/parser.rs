@@ -6,11 +6,18 @@
 use super::lexer::{LexError, Token, TokenKind, lex};
 use super::model::{
     Function, Guard, Immediate, Instruction, Item, Label, Operand, Program, RawDirective, RegisterDecl, Space, Span,
-    Statement, Variable,
+    Statement, Variable, type_bytes,
 };
+use super::normalise::join;
 
 /// How deep scopes and operands may nest.
 const MAX_DEPTH: u32 = 64;
+
+/// How many dimensions an array may have.
+const MAX_DIMENSIONS: usize = 16;
+
+/// How many values an initialiser with zeros left out may stand for.
+const MAX_INITIAL_VALUES: u64 = 1 << 24;
 
 /// A fault in PTX text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -224,12 +231,21 @@ impl<'a> Parser<'a> {
     fn function(&mut self, linkage: Option<String>, start: Span) -> Parsed<Function> {
         let is_entry = self.peek_dot() == Some("entry");
         self.at += 1;
+        let mut attributes = Vec::new();
+        while self.eat_dot("attribute") {
+            attributes.push(self.attribute()?);
+        }
         let returns = if self.is(b'(') { self.parameters()? } else { Vec::new() };
         let name = self.word("a function's name")?.to_owned();
         let params = if self.is(b'(') { self.parameters()? } else { Vec::new() };
         let mut directives = Vec::new();
+        let mut pragmas = Vec::new();
         while let Some(word) = self.peek_dot() {
             self.at += 1;
+            if word == "pragma" {
+                self.pragma(&mut pragmas)?;
+                continue;
+            }
             let mut values = Vec::new();
             if self.peek().is_some_and(|token| token.kind == TokenKind::Number) {
                 values.push(self.number32("a count")?);
@@ -246,7 +262,21 @@ impl<'a> Parser<'a> {
             self.punct(b'{')?;
             Some(self.nested(Self::statements)?)
         };
-        Ok(Function { is_entry, linkage, returns, name, params, directives, body, span })
+        Ok(Function { is_entry, linkage, returns, name, params, directives, attributes, pragmas, body, span })
+    }
+
+    /// `"nounroll", "…";`, with `.pragma` just eaten.
+    fn pragma(&mut self, pragmas: &mut Vec<String>) -> Parsed<()> {
+        loop {
+            match self.peek() {
+                Some(token) if token.kind == TokenKind::Text => pragmas.push(self.text(token).to_owned()),
+                _ => return self.expected("a string after `.pragma`"),
+            }
+            self.at += 1;
+            if !self.eat(b',') {
+                return self.punct(b';');
+            }
+        }
     }
 
     fn parameters(&mut self) -> Parsed<Vec<Variable>> {
@@ -277,6 +307,7 @@ impl<'a> Parser<'a> {
             pointer: None,
             name: String::new(),
             dims: Vec::new(),
+            attributes: Vec::new(),
             init: Vec::new(),
             span: start,
         };
@@ -293,9 +324,7 @@ impl<'a> Parser<'a> {
                     let align = if self.eat_dot("align") { Some(self.number32("an alignment")?) } else { None };
                     variable.pointer = Some((pointee, align));
                 }
-                "attribute" => {
-                    return Err((start, "`.attribute` on a variable is not supported".into()));
-                }
+                "attribute" => variable.attributes.push(self.attribute()?),
                 ty => variable.ty = ty.to_owned(),
             }
         }
@@ -307,39 +336,81 @@ impl<'a> Parser<'a> {
             let dim = if self.is(b']') { None } else { Some(self.number("an array size")?) };
             self.punct(b']')?;
             variable.dims.push(dim);
+            if variable.dims.len() > MAX_DIMENSIONS {
+                return Err((start, format!("more than {MAX_DIMENSIONS} array dimensions")));
+            }
         }
         if self.eat(b'=') {
-            self.initialiser(&mut variable.init)?;
+            let extents = variable.extents();
+            self.initialiser(&mut variable.init, &extents)?;
+            // Whole rows, whatever braces were left out.
+            let row = extents.iter().skip(1).fold(1_u64, |row, &extent| row.saturating_mul(extent)).max(1);
+            let filled = (variable.init.len() as u64).div_ceil(row).saturating_mul(row);
+            fill(&mut variable.init, filled).map_err(|message| (start, message))?;
         }
         variable.span = self.since(start);
         Ok(variable)
     }
 
-    fn initialiser(&mut self, values: &mut Vec<Operand>) -> Parsed<()> {
-        if self.eat(b'{') {
-            let mut first = true;
-            while !self.eat(b'}') {
-                if !first {
-                    self.punct(b',')?;
-                }
-                first = false;
-                self.nested(|parser| parser.initialiser(values))?;
-            }
-            Ok(())
-        } else {
-            values.push(self.operand()?);
-            Ok(())
+    /// `(.managed)`, with `.attribute` just eaten: the whole attribute as text.
+    fn attribute(&mut self) -> Parsed<String> {
+        if !self.is(b'(') {
+            return self.expected("`(` after `.attribute`");
         }
+        let mut pieces = vec![".attribute".to_owned()];
+        let mut depth = 0_u32;
+        while let Some(token) = self.peek() {
+            self.at += 1;
+            pieces.push(self.text(token).to_owned());
+            match token.kind {
+                TokenKind::Punct(b'(') => depth += 1,
+                TokenKind::Punct(b')') => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return Ok(join(&pieces));
+            }
+        }
+        self.expected("`)`")
+    }
+
+    /// A value, or values in braces; `extents` are those of what the braces hold, outermost first. An inner brace that
+    /// holds fewer values than its extents ask for is filled with zeros, so that the flattened values stay in place.
+    fn initialiser(&mut self, values: &mut Vec<Operand>, extents: &[u64]) -> Parsed<()> {
+        let start = self.here();
+        if !self.eat(b'{') {
+            values.push(self.operand()?);
+            return Ok(());
+        }
+        let inner = extents.get(1..).unwrap_or_default();
+        let size = inner.iter().fold(1_u64, |size, &extent| size.saturating_mul(extent));
+        let mut first = true;
+        while !self.eat(b'}') {
+            if !first {
+                self.punct(b',')?;
+            }
+            first = false;
+            let braced = self.is(b'{').then_some(values.len() as u64);
+            self.nested(|parser| parser.initialiser(values, inner))?;
+            let Some(from) = braced else { continue };
+            fill(values, from.saturating_add(size)).map_err(|message| (start, message))?;
+        }
+        Ok(())
     }
 
     /// A directive without meaning here: up to its semicolon, its block, or the next line's directive.
     fn raw_directive(&mut self) -> Parsed<RawDirective> {
         let start = self.here();
-        let (line, _) = start.line_column(self.source);
+        let name = self.peek_dot().unwrap_or_default();
+        // `.file`, `.loc` and what nobody knows end with their line; the rest has a semicolon or a block.
+        let by_line =
+            !matches!(name, "pragma" | "branchtargets" | "calltargets" | "callprototype" | "alias" | "section");
         self.at += 1;
         let mut semicolon = false;
+        let mut end = start.end;
         while let Some(token) = self.peek() {
             match token.kind {
+                _ if by_line && self.source[end as usize..token.span.start as usize].contains('\n') => break,
                 TokenKind::Punct(b';') => {
                     self.at += 1;
                     semicolon = true;
@@ -361,10 +432,9 @@ impl<'a> Parser<'a> {
                     break;
                 }
                 TokenKind::Punct(b'}') => break,
-                // `.file` and `.loc` end with their line.
-                _ if token.span.line_column(self.source).0 != line => break,
                 _ => self.at += 1,
             }
+            end = token.span.end;
         }
         let span = self.since(start);
         let text = self.source[span.start as usize..span.end as usize].trim_end_matches(';').trim_end().to_owned();
@@ -451,6 +521,9 @@ impl<'a> Parser<'a> {
         }
         if ty.is_empty() {
             return self.expected("a register type such as `.b32`");
+        }
+        if type_bytes(&ty).is_none() {
+            return Err((start, format!("`.{ty}` is no register type: expected one such as `.b32`")));
         }
         let mut names = Vec::new();
         loop {
@@ -571,6 +644,15 @@ impl<'a> Parser<'a> {
             .ok_or_else(|| (token.span, format!("`{text}` is no number that PTX knows, or is out of range")))?;
         Ok(Some(if negative { negate(value) } else { value }))
     }
+}
+
+/// Lengthens `values` with zeros up to `length`.
+fn fill(values: &mut Vec<Operand>, length: u64) -> Result<(), String> {
+    if length > MAX_INITIAL_VALUES {
+        return Err(format!("an initialiser of more than {MAX_INITIAL_VALUES} values"));
+    }
+    values.resize(values.len().max(length as usize), Operand::Immediate(Immediate::Int(0)));
+    Ok(())
 }
 
 fn negate(value: Immediate) -> Immediate {

@@ -1,402 +1,399 @@
-//! The model back to text, in a normal form: two modules that differ in names, spacing, comments or the spelling of
-//! literals alone print the same.
+//! The model back to text, in one layout.
 //!
-//! Virtual registers are numbered by class in the order of their first use, and declared at the head of the scope that
-//! declared them, those that are used only; labels are numbered in the order of their definition. What has a meaning
-//! outside the function keeps its name: kernels, parameters, variables, special registers. Comments, `.loc` and `.file`
-//! are left out.
+//! [`print`] writes a program in its normal form, in which two texts that differ only in the names of registers and
+//! labels, in spacing, in comments, in line information or in the spelling of literals are equal:
+//! - registers are renamed by class in the order in which they appear (`%p0`, `%rs0`, `%r0`, `%f0`, `%rd0`, `%fd0`) and
+//!   declared at the function's head, as many as there are;
+//! - labels are renamed `$L0`, `$L1`, … in the order of their definition;
+//! - kernels, parameters, variables and special registers keep their names;
+//! - `.loc`, `.file` and `.section` are dropped;
+//! - integers are decimal, floating literals are their bits.
+//!
+//! Should a name that is kept look like `%r7` or `$L7`, the whole class takes a longer prefix (`%r_`).
 
-use std::collections::HashMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
-use indexmap::IndexMap;
-
+use super::lexer::lex;
 use super::model::{
-    Function, Immediate, Instruction, Item, Operand, Program, RawDirective, Space, Statement, Variable,
+    Function, Immediate, Instruction, Item, Operand, Program, RawDirective, RegisterDecl, Space, Statement, Variable,
 };
+use super::normalise::{is_kept, join, normalise};
 
-/// Writes `program` in the normal form.
+/// The normal form of `program`.
 pub fn print(program: &Program) -> String {
-    let mut printer = Printer { out: String::new(), scopes: Vec::new(), counts: IndexMap::new(), labels: 0 };
-    printer.program(program);
-    printer.out
+    print_with_names(&normalise(program))
 }
 
-/// The prefix of the normal names of registers of a type.
-fn prefix(ty: &str) -> &'static str {
-    match ty {
-        "pred" => "%p",
-        "b8" | "u8" | "s8" => "%rc",
-        "b16" | "u16" | "s16" | "f16" | "bf16" => "%rs",
-        "f32" => "%f",
-        "b64" | "u64" | "s64" => "%rd",
-        "f64" => "%fd",
-        "b128" => "%rq",
-        _ => "%r",
-    }
-}
-
-/// What a name stands for in a scope.
-#[derive(Clone)]
-enum Meaning {
-    /// A register of this type, not used yet.
-    Declared(String),
-    /// Its normal name.
-    Named(String),
-}
-
-#[derive(Default)]
-struct Scope {
-    registers: HashMap<String, Meaning>,
-    labels: HashMap<String, String>,
-    /// Registers by type, in order of first use: how many, with their normal names.
-    used: IndexMap<String, Vec<String>>,
-}
-
-struct Printer {
-    out: String,
-    scopes: Vec<Scope>,
-    /// Registers of each prefix so far in the function.
-    counts: IndexMap<&'static str, u32>,
-    labels: u32,
-}
-
-impl Printer {
-    fn line(&mut self, text: std::fmt::Arguments) {
-        // Writing to a string does not fail.
-        let _ = self.out.write_fmt(text);
-        self.out.push('\n');
-    }
-
-    fn program(&mut self, program: &Program) {
-        self.line(format_args!(".version {}.{}", program.version.0, program.version.1));
-        self.line(format_args!(".target {}", program.target.join(", ")));
-        self.line(format_args!(".address_size {}", program.address_size));
-        for item in &program.items {
-            match item {
-                Item::Variable(variable) => {
-                    let text = variable_text(variable);
-                    self.line(format_args!("{text};"));
-                }
-                Item::Directive(directive) if is_noise(directive) => {}
-                Item::Directive(directive) => self.raw(directive, 0),
-                Item::Function(function) => self.function(function),
-            }
-        }
-    }
-
-    fn raw(&mut self, directive: &RawDirective, depth: usize) {
-        let words = directive.text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let end = if directive.semicolon { ";" } else { "" };
-        self.line(format_args!("{:indent$}{words}{end}", "", indent = 4 * depth));
-    }
-
-    fn function(&mut self, function: &Function) {
-        self.out.push('\n');
-        let linkage = function.linkage.as_ref().map_or(String::new(), |linkage| format!(".{linkage} "));
-        let kind = if function.is_entry { ".entry" } else { ".func" };
-        let list = |variables: &[Variable]| variables.iter().map(variable_text).collect::<Vec<_>>().join(", ");
-        let returns =
-            if function.returns.is_empty() { String::new() } else { format!(" ({})", list(&function.returns)) };
-        if function.params.is_empty() {
-            self.line(format_args!("{linkage}{kind}{returns} {}()", function.name));
-        } else {
-            self.line(format_args!("{linkage}{kind}{returns} {}(", function.name));
-            for (place, param) in function.params.iter().enumerate() {
-                let comma = if place + 1 == function.params.len() { "" } else { "," };
-                let text = variable_text(param);
-                self.line(format_args!("    {text}{comma}"));
-            }
-            self.line(format_args!(")"));
-        }
-        for (name, values) in &function.directives {
-            let values = values.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-            let space = if values.is_empty() { "" } else { " " };
-            self.line(format_args!(".{name}{space}{values}"));
-        }
-        match &function.body {
-            None => self.line(format_args!(";")),
-            Some(body) => {
-                self.counts.clear();
-                self.labels = 0;
-                self.block(body, 0);
-            }
-        }
-    }
-
-    /// A scope: its body is written aside first, since which registers it uses is known only then.
-    fn block(&mut self, statements: &[Statement], depth: usize) {
-        let mut scope = Scope::default();
-        for statement in statements {
-            match statement {
-                Statement::Label(label) => {
-                    scope.labels.insert(label.name.clone(), format!("$L{}", self.labels));
-                    self.labels += 1;
-                }
-                Statement::Registers(declaration) => {
-                    let ty = match declaration.vector {
-                        Some(width) => format!("v{width} .{}", declaration.ty),
-                        None => declaration.ty.clone(),
-                    };
-                    for (name, count) in &declaration.names {
-                        match count {
-                            None => {
-                                scope.registers.insert(name.clone(), Meaning::Declared(ty.clone()));
-                            }
-                            Some(count) => scope.registers.extend(
-                                (0..*count).map(|index| (format!("{name}{index}"), Meaning::Declared(ty.clone()))),
-                            ),
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.scopes.push(scope);
-        let before = std::mem::take(&mut self.out);
-        for statement in statements {
-            self.statement(statement, depth + 1);
-        }
-        let body = std::mem::replace(&mut self.out, before);
-        let indent = 4 * depth;
-        self.line(format_args!("{:indent$}{{", ""));
-        if let Some(scope) = self.scopes.pop() {
-            for (ty, names) in scope.used {
-                self.line(format_args!("{:indent$}    .reg .{ty} {};", "", names.join(", ")));
-            }
-        }
-        self.out.push_str(&body);
-        self.line(format_args!("{:indent$}}}", ""));
-    }
-
-    fn statement(&mut self, statement: &Statement, depth: usize) {
-        let indent = 4 * depth;
-        match statement {
-            Statement::Registers(_) => {}
-            Statement::Variable(variable) => {
-                let text = variable_text(variable);
-                self.line(format_args!("{:indent$}{text};", ""));
-            }
-            Statement::Label(label) => {
-                let name = self.label(&label.name).unwrap_or_else(|| label.name.clone());
-                self.line(format_args!("{name}:"));
-            }
-            Statement::Block(inner) => self.block(inner, depth),
-            Statement::Directive(directive) if is_noise(directive) => {}
-            Statement::Directive(directive) => match directive.text.strip_prefix(".branchtargets") {
-                Some(targets) => {
-                    let targets = targets
-                        .split(',')
-                        .map(|target| self.label(target.trim()).unwrap_or_else(|| target.trim().to_owned()))
-                        .collect::<Vec<_>>()
-                        .join(", ");
-                    self.line(format_args!("{:indent$}.branchtargets {targets};", ""));
-                }
-                None => self.raw(directive, depth),
-            },
-            Statement::Instruction(instruction) => {
-                let text = self.instruction(instruction);
-                self.line(format_args!("{:indent$}{text};", ""));
-            }
-        }
-    }
-
-    fn instruction(&mut self, instruction: &Instruction) -> String {
-        let mut text = String::new();
-        if let Some(guard) = &instruction.guard {
-            let negation = if guard.negated { "!" } else { "" };
-            let _ = write!(text, "@{negation}{} ", self.name(&guard.register));
-        }
-        text.push_str(&instruction.mnemonic());
-        for (place, operand) in instruction.operands.iter().enumerate() {
-            text.push_str(if place == 0 { " " } else { ", " });
-            text.push_str(&self.operand(operand));
-        }
-        text
-    }
-
-    fn operand(&mut self, operand: &Operand) -> String {
-        match operand {
-            Operand::Name(name) => self.name(name),
-            Operand::Not(inner) => format!("!{}", self.operand(inner)),
-            Operand::Immediate(value) => literal(*value),
-            Operand::Address { base, offset, coordinates } => {
-                let mut text = format!("[{}", self.operand(base));
-                if *offset != 0 {
-                    text.push_str(&format!("+{offset}"));
-                }
-                for coordinate in coordinates {
-                    text.push_str(", ");
-                    text.push_str(&self.operand(coordinate));
-                }
-                text.push(']');
-                text
-            }
-            Operand::Vector(parts) => format!("{{{}}}", self.operands(parts)),
-            Operand::List(parts) => format!("({})", self.operands(parts)),
-            Operand::Pair(first, second) => format!("{}|{}", self.operand(first), self.operand(second)),
-            Operand::Offset(name, offset) => format!("{}+{offset}", self.name(name)),
-            Operand::Sink => "_".to_owned(),
-        }
-    }
-
-    fn operands(&mut self, operands: &[Operand]) -> String {
-        operands.iter().map(|operand| self.operand(operand)).collect::<Vec<_>>().join(", ")
-    }
-
-    fn label(&self, name: &str) -> Option<String> {
-        self.scopes.iter().rev().find_map(|scope| scope.labels.get(name).cloned())
-    }
-
-    /// The normal name of a register or label; other names are what they are.
-    fn name(&mut self, name: &str) -> String {
-        // A member of a vector register: `%v.x`.
-        if let Some((base, member)) = name.split_once('.') {
-            let is_register = self.scopes.iter().any(|scope| scope.registers.contains_key(base));
-            return if is_register { format!("{}.{member}", self.name(base)) } else { name.to_owned() };
-        }
-        for index in (0..self.scopes.len()).rev() {
-            let scope = &mut self.scopes[index];
-            match scope.registers.get(name) {
-                Some(Meaning::Named(normal)) => return normal.clone(),
-                Some(Meaning::Declared(ty)) => {
-                    let ty = ty.clone();
-                    let prefix = prefix(&ty);
-                    let count = self.counts.entry(prefix).or_default();
-                    let normal = format!("{prefix}{count}");
-                    *count += 1;
-                    scope.registers.insert(name.to_owned(), Meaning::Named(normal.clone()));
-                    scope.used.entry(ty).or_default().push(normal.clone());
-                    return normal;
-                }
-                None => {
-                    if let Some(label) = scope.labels.get(name) {
-                        return label.clone();
-                    }
-                }
-            }
-        }
-        name.to_owned()
-    }
-}
-
-/// A directive that says nothing about the machine code.
-fn is_noise(directive: &RawDirective) -> bool {
-    [".loc", ".file", ".section"].iter().any(|noise| {
-        directive.text.strip_prefix(noise).is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
-    })
-}
-
-/// The one spelling of a literal's value.
-fn literal(value: Immediate) -> String {
-    match value {
-        Immediate::Int(value) => value.to_string(),
-        Immediate::UInt(value) if i64::try_from(value).is_ok() => value.to_string(),
-        Immediate::UInt(value) => format!("{value:#x}"),
-        Immediate::F32(bits) => format!("0f{bits:08X}"),
-        Immediate::F64(bits) => format!("0d{bits:016X}"),
-    }
-}
-
-fn variable_text(variable: &Variable) -> String {
+/// `program` in the printer's layout, with every name and register declaration as it is.
+pub fn print_with_names(program: &Program) -> String {
     let mut text = String::new();
-    if let Some(linkage) = &variable.linkage {
-        let _ = write!(text, ".{linkage} ");
-    }
-    let _ = write!(text, ".{}", variable.space.name());
-    let is_param = variable.space == Space::Param;
-    if let (Some(align), false) = (variable.align, is_param && variable.pointer.is_some()) {
-        let _ = write!(text, " .align {align}");
-    }
-    if let Some(width) = variable.vector {
-        let _ = write!(text, " .v{width}");
-    }
-    let _ = write!(text, " .{}", variable.ty);
-    if let Some((space, align)) = &variable.pointer {
-        text.push_str(" .ptr");
-        if let Some(space) = space {
-            let _ = write!(text, " .{}", space.name());
-        }
-        if let Some(align) = align {
-            let _ = write!(text, " .align {align}");
-        }
-    }
-    let _ = write!(text, " {}", variable.name);
-    for dim in &variable.dims {
-        match dim {
-            Some(dim) => {
-                let _ = write!(text, "[{dim}]");
-            }
-            None => text.push_str("[]"),
-        }
-    }
-    match variable.init.as_slice() {
-        [] => {}
-        [single] if variable.dims.is_empty() => {
-            let _ = write!(text, " = {}", initial(single));
-        }
-        values => {
-            let _ = write!(text, " = {{{}}}", values.iter().map(initial).collect::<Vec<_>>().join(", "));
-        }
-    }
+    // Writing to a string does not fail.
+    let _ = write_program(&mut text, program);
     text
 }
 
-fn initial(operand: &Operand) -> String {
-    match operand {
-        Operand::Immediate(value) => literal(*value),
-        Operand::Name(name) => name.clone(),
-        Operand::Offset(name, offset) => format!("{name}+{offset}"),
-        Operand::List(parts) | Operand::Vector(parts) => {
-            format!("({})", parts.iter().map(initial).collect::<Vec<_>>().join(", "))
+fn write_program(out: &mut String, program: &Program) -> fmt::Result {
+    let (major, minor) = program.version;
+    writeln!(out, ".version {major}.{minor}")?;
+    writeln!(out, ".target {}", program.target.join(", "))?;
+    writeln!(out, ".address_size {}", program.address_size)?;
+    for item in &program.items {
+        match item {
+            Item::Function(function) => write_function(out, function)?,
+            Item::Variable(variable) => {
+                writeln!(out)?;
+                write_variable(out, variable)?;
+                writeln!(out, ";")?;
+            }
+            Item::Directive(directive) if is_kept(directive) => {
+                writeln!(out)?;
+                write_directive(out, directive)?;
+            }
+            Item::Directive(_) => {}
         }
-        _ => String::new(),
+    }
+    Ok(())
+}
+
+fn write_directive(out: &mut String, directive: &RawDirective) -> fmt::Result {
+    match lex(&directive.text) {
+        Ok(tokens) => {
+            let pieces = tokens
+                .iter()
+                .map(|token| directive.text[token.span.start as usize..token.span.end as usize].to_owned())
+                .collect::<Vec<_>>();
+            out.push_str(&join(&pieces));
+        }
+        Err(_) => out.push_str(&directive.text),
+    }
+    out.push_str(if directive.semicolon { ";\n" } else { "\n" });
+    Ok(())
+}
+
+fn write_function(out: &mut String, function: &Function) -> fmt::Result {
+    writeln!(out)?;
+    if let Some(linkage) = &function.linkage {
+        write!(out, ".{linkage} ")?;
+    }
+    out.push_str(if function.is_entry { ".entry " } else { ".func " });
+    for attribute in &function.attributes {
+        write!(out, "{attribute} ")?;
+    }
+    if !function.returns.is_empty() {
+        out.push('(');
+        for (index, variable) in function.returns.iter().enumerate() {
+            out.push_str(if index == 0 { "" } else { ", " });
+            write_variable(out, variable)?;
+        }
+        out.push_str(") ");
+    }
+    write!(out, "{}(", function.name)?;
+    for (index, variable) in function.params.iter().enumerate() {
+        out.push_str(if index == 0 { "\n    " } else { ",\n    " });
+        write_variable(out, variable)?;
+    }
+    out.push_str(if function.params.is_empty() { ")" } else { "\n)" });
+    for (name, values) in &function.directives {
+        write!(out, "\n.{name}")?;
+        for (index, value) in values.iter().enumerate() {
+            write!(out, "{}{value}", if index == 0 { " " } else { ", " })?;
+        }
+    }
+    for pragma in &function.pragmas {
+        write!(out, "\n.pragma {pragma};")?;
+    }
+    match &function.body {
+        None => writeln!(out, ";"),
+        Some(body) => {
+            out.push_str("\n{\n");
+            write_statements(out, body, 1)?;
+            writeln!(out, "}}")
+        }
+    }
+}
+
+fn write_variable(out: &mut String, variable: &Variable) -> fmt::Result {
+    if let Some(linkage) = &variable.linkage {
+        write!(out, ".{linkage} ")?;
+    }
+    write!(out, ".{}", variable.space.name())?;
+    for attribute in &variable.attributes {
+        write!(out, " {attribute}")?;
+    }
+    if let Some(align) = variable.align {
+        write!(out, " .align {align}")?;
+    }
+    if let Some(vector) = variable.vector {
+        write!(out, " .v{vector}")?;
+    }
+    write!(out, " .{}", variable.ty)?;
+    if let Some((space, align)) = variable.pointer {
+        out.push_str(" .ptr");
+        if let Some(space) = space {
+            write!(out, " .{}", space.name())?;
+        }
+        if let Some(align) = align {
+            write!(out, " .align {align}")?;
+        }
+    }
+    write!(out, " {}", variable.name)?;
+    for dim in &variable.dims {
+        match dim {
+            Some(dim) => write!(out, "[{dim}]")?,
+            None => out.push_str("[]"),
+        }
+    }
+    if !variable.init.is_empty() {
+        out.push_str(" = ");
+        write_initialiser(out, &variable.init, &variable.extents())?;
+    }
+    Ok(())
+}
+
+/// Values in braces, nested as the array's dimensions are; `extents` are those of the elements.
+fn write_initialiser(out: &mut String, values: &[Operand], extents: &[u64]) -> fmt::Result {
+    let Some((_, inner)) = extents.split_first() else {
+        return values.first().map_or(Ok(()), |value| write_operand(out, value));
+    };
+    let step = inner.iter().fold(1_usize, |step, &extent| step.saturating_mul(extent as usize)).max(1);
+    out.push('{');
+    for (index, chunk) in values.chunks(step).enumerate() {
+        out.push_str(if index == 0 { "" } else { ", " });
+        write_initialiser(out, chunk, inner)?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+fn write_statements(out: &mut String, statements: &[Statement], depth: usize) -> fmt::Result {
+    let indent = |out: &mut String, depth: usize| (0..depth).for_each(|_| out.push_str("    "));
+    for statement in statements {
+        match statement {
+            Statement::Label(label) => {
+                indent(out, depth - 1);
+                writeln!(out, "{}:", label.name)?;
+                continue;
+            }
+            Statement::Directive(directive) if !is_kept(directive) => continue,
+            _ => indent(out, depth),
+        }
+        match statement {
+            Statement::Registers(declaration) => write_registers(out, declaration)?,
+            Statement::Variable(variable) => {
+                write_variable(out, variable)?;
+                writeln!(out, ";")?;
+            }
+            Statement::Instruction(instruction) => {
+                write_instruction(out, instruction)?;
+                writeln!(out)?;
+            }
+            Statement::Block(inner) => {
+                out.push_str("{\n");
+                write_statements(out, inner, depth + 1)?;
+                indent(out, depth);
+                writeln!(out, "}}")?;
+            }
+            Statement::Directive(directive) => write_directive(out, directive)?,
+            Statement::Label(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn write_registers(out: &mut String, declaration: &RegisterDecl) -> fmt::Result {
+    write!(out, ".{}", Space::Reg.name())?;
+    if let Some(vector) = declaration.vector {
+        write!(out, " .v{vector}")?;
+    }
+    write!(out, " .{}", declaration.ty)?;
+    for (index, (name, count)) in declaration.names.iter().enumerate() {
+        write!(out, "{}{name}", if index == 0 { " " } else { ", " })?;
+        if let Some(count) = count {
+            write!(out, "<{count}>")?;
+        }
+    }
+    writeln!(out, ";")
+}
+
+fn write_instruction(out: &mut String, instruction: &Instruction) -> fmt::Result {
+    if let Some(guard) = &instruction.guard {
+        write!(out, "@{}{} ", if guard.negated { "!" } else { "" }, guard.register)?;
+    }
+    out.push_str(&instruction.opcode);
+    for modifier in &instruction.modifiers {
+        write!(out, ".{modifier}")?;
+    }
+    if !instruction.operands.is_empty() {
+        out.push(' ');
+        write_list(out, &instruction.operands)?;
+    }
+    out.push(';');
+    Ok(())
+}
+
+fn write_list(out: &mut String, operands: &[Operand]) -> fmt::Result {
+    for (index, operand) in operands.iter().enumerate() {
+        out.push_str(if index == 0 { "" } else { ", " });
+        write_operand(out, operand)?;
+    }
+    Ok(())
+}
+
+fn write_operand(out: &mut String, operand: &Operand) -> fmt::Result {
+    match operand {
+        Operand::Name(name) => out.push_str(name),
+        Operand::Not(inner) => {
+            out.push('!');
+            write_operand(out, inner)?;
+        }
+        Operand::Immediate(value) => write_immediate(out, *value)?,
+        Operand::Address { base, offset, coordinates } => {
+            out.push('[');
+            write_operand(out, base)?;
+            if *offset != 0 {
+                write!(out, "+{offset}")?;
+            }
+            for coordinate in coordinates {
+                out.push_str(", ");
+                write_operand(out, coordinate)?;
+            }
+            out.push(']');
+        }
+        Operand::Vector(operands) => {
+            out.push('{');
+            write_list(out, operands)?;
+            out.push('}');
+        }
+        Operand::List(operands) => {
+            out.push('(');
+            write_list(out, operands)?;
+            out.push(')');
+        }
+        Operand::Pair(first, second) => {
+            write_operand(out, first)?;
+            out.push('|');
+            write_operand(out, second)?;
+        }
+        Operand::Offset(name, offset) => write!(out, "{name}+{offset}")?,
+        Operand::Sink => out.push('_'),
+    }
+    Ok(())
+}
+
+fn write_immediate(out: &mut String, value: Immediate) -> fmt::Result {
+    match value {
+        Immediate::Int(value) => write!(out, "{value}"),
+        // No suffix: an operand's value is what counts, and its instruction has the type.
+        Immediate::UInt(value) => write!(out, "{value}"),
+        Immediate::F32(bits) => write!(out, "0f{bits:08X}"),
+        Immediate::F64(bits) => write!(out, "0d{bits:016X}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::print;
+    use super::*;
     use crate::ptx::parse;
 
-    fn normal(body: &str) -> String {
-        let text =
-            format!(".version 8.0 .target sm_90a .address_size 64 .visible .entry k(.param .u64 k_0) {{ {body} }}");
-        let printed = print(&parse(&text).unwrap());
-        assert_eq!(print(&parse(&printed).unwrap()), printed, "printing again changes it");
-        printed
+    const HEADER: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n";
+
+    fn body(text: &str) -> String {
+        let printed = print(&parse(&format!("{HEADER}.entry k(.param .u64 a) {{\n{text}\n}}")).unwrap());
+        assert_eq!(print(&parse(&printed).unwrap()), printed);
+        printed.split_once("{\n").unwrap().1.to_owned()
     }
 
     #[test]
-    fn names_spacing_and_spelling_do_not_matter() {
-        let one = normal(
-            ".reg .b32 %x, %unused, %y; .reg .pred %q; // first\nAGAIN: add.s32 %y, %x, 0x10; setp.lt.s32 %q, %y, -1; \
-             @!%q bra AGAIN; ld.shared.b32 %x, [%y+-4]; ret;",
+    fn registers_are_renamed_by_class_in_order_of_appearance() {
+        let printed = body(
+            ".reg .u32 %x<9>; .reg .s32 y; .reg .f32 z; .reg .pred q, unused; .reg .b16 h; .reg .b64 w; .reg .f64 d;\n\
+             mov.u32 y, %tid.x; // a comment\n@!q add.s32 %x7, y, 0x10;\nmov.b16 h, -1; mov.b64 w, 7U;\n\
+             mov.f32 z, 0f3f800000; mov.f64 d, 1.5; ld.param.u64 w, [a+-8];",
         );
-        let two = normal(
-            ".reg .pred %p<3>;\n.reg .b32 %r<9>;\n$L__BB0_1:\n add.s32 %r5, %r3, 16;\n setp.lt.s32 %p2, %r5, -0x1;\n \
-             .loc 1 2 3\n @!%p2 bra $L__BB0_1;\n ld.shared.b32 %r3, [%r5-4];\n ret;",
+        assert_eq!(
+            printed,
+            "    .reg .pred %p<1>;\n    .reg .b16 %rs<1>;\n    .reg .b32 %r<2>;\n    .reg .f32 %f<1>;\n    \
+             .reg .b64 %rd<1>;\n    .reg .f64 %fd<1>;\n    mov.u32 %r0, %tid.x;\n    @!%p0 add.s32 %r1, %r0, 16;\n    \
+             mov.b16 %rs0, -1;\n    mov.b64 %rd0, 7;\n    mov.f32 %f0, 0f3F800000;\n    mov.f64 %fd0, \
+             0d3FF8000000000000;\n    ld.param.u64 %rd0, [a+-8];\n}\n"
         );
-        assert_eq!(one, two);
+    }
+
+    #[test]
+    fn scopes_keep_their_registers_and_labels_apart() {
+        let printed = body(
+            ".reg .b32 r; .reg .pred p;\nmov.b32 r, 1;\n{ .reg .b32 r; wait: mov.b32 r, 2; @p bra wait; bra out; }\n\
+             { .reg .b32 r; wait: mov.b32 r, 3; @p bra wait; }\nout: mov.b32 r, 4; bra.uni out;",
+        );
+        let lines: Vec<_> = printed.lines().skip(2).map(str::trim).collect();
+        assert_eq!(
+            lines,
+            [
+                "mov.b32 %r0, 1;",
+                "{",
+                "$L0:",
+                "mov.b32 %r1, 2;",
+                "@%p0 bra $L0;",
+                "bra $L2;",
+                "}",
+                "{",
+                "$L1:",
+                "mov.b32 %r2, 3;",
+                "@%p0 bra $L1;",
+                "}",
+                "$L2:",
+                "mov.b32 %r0, 4;",
+                "bra.uni $L2;",
+                "}"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_name_may_stand_beside_the_same_name_with_a_count() {
+        let printed = body(".reg .b32 a; .reg .f16 a<2>; mov.b32 a, 1; mov.b32 {a0, a1}, a; mov.b32 a2, a01;");
+        assert!(printed.contains("mov.b32 %r0, 1;\n    mov.b32 {%h0, %h1}, %r0;\n    mov.b32 a2, a01;"), "{printed}");
+    }
+
+    #[test]
+    fn kept_names_are_never_captured() {
+        let printed = body(".reg .b32 x; .shared .b32 %r0; ld.shared.b32 x, [%r0]; $L0: mov.b32 x, $L9;");
+        assert!(printed.contains("ld.shared.b32 %r_0, [%r0];"), "{printed}");
+        assert!(printed.contains("$L_0:"), "{printed}");
+    }
+
+    #[test]
+    fn rare_forms_print_and_read_back() {
+        let printed = body(
+            ".reg .v4 .f32 v; .reg .b64 t; .reg .b32 i;\n.loc 1 2 3\n.pragma \"nounroll\";\nmov.f32 v.x, v.y;\n\
+             ts: .branchtargets one,\n two; one: brx.idx i, ts; two:\n\
+             proto : .callprototype (.param .b32 _) _ (.param .b64 _);\n\
+             { .param .b32 ret; .param .b64 arg[2]; call.uni (ret), t, (arg), proto; }",
+        );
+        for line in [
+            "mov.f32 %v4f0.x, %v4f0.y;",
+            ".pragma \"nounroll\";",
+            ".branchtargets $L1, $L2;",
+            "brx.idx %r0, $L0;",
+            ".callprototype (.param .b32 _) _ (.param .b64 _);",
+            ".param .b64 arg[2];",
+            "call.uni (ret), %rd0, (arg), $L3;",
+        ] {
+            assert!(printed.contains(line), "{line} in {printed}");
+        }
+        assert!(!printed.contains(".loc"));
+        let source = format!(
+            "{HEADER}.file 1 \"a.py\"\n.global .attribute(.managed) .align 0x10 .b32 t[2][2] = {{{{1}}, {{2, 3}}}};\n\
+             .section .debug_info\n{{\n.b8 1\n}}\n\
+             .visible .func (.reg .b32 %ret) f(.reg .b32 %a) .pragma \"x\"; {{ mov.b32 %ret, %a; ret; }}"
+        );
+        let printed = print(&parse(&source).unwrap());
         assert!(
-            one.contains("    .reg .b32 %r0, %r1;\n    .reg .pred %p0;\n$L0:\n    add.s32 %r0, %r1, 16;\n"),
-            "{one}"
+            printed.contains(".global .attribute (.managed) .align 16 .b32 t[2][2] = {{1, 0}, {2, 3}};"),
+            "{printed}"
         );
-    }
-
-    #[test]
-    fn what_matters_shows() {
-        let base = normal(".reg .f32 %a, %b; add.f32 %a, %b, %b;");
-        assert_ne!(base, normal(".reg .f32 %a, %b; add.f32 %a, %a, %b;"));
-        assert_ne!(base, normal(".reg .f32 %a, %b; add.f32 %a, %b, 0f3F800000;"));
-        assert_ne!(normal("mov.b32 %x, 0f00000000;"), normal("mov.b32 %x, 0f80000000;"));
-    }
-
-    #[test]
-    fn inner_scopes_keep_their_own_registers() {
-        let text = normal(".reg .b32 %a; mov.b32 %a, 1; { .reg .b32 %a; mov.b32 %a, 2; } mov.b32 %a, 3;");
-        assert!(
-            text.contains("mov.b32 %r0, 1;") && text.contains("mov.b32 %r1, 2;") && text.contains("mov.b32 %r0, 3;")
-        );
+        assert!(printed.contains("mov.b32 %ret, %a;") && printed.contains(".pragma \"x\";"), "{printed}");
+        assert!(!printed.contains("section") && !printed.contains("a.py"), "{printed}");
+        assert_eq!(print(&parse(&printed).unwrap()), printed);
     }
 }
