@@ -133,7 +133,10 @@ def main():
     arguments = parser.parse_args()
     global FLUSH
     FLUSH = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-    cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream).use()
+    # CuPy's launches go to PyTorch's stream, so that its events time them.
+    stream = torch.cuda.current_stream()
+    from_external = getattr(cupy.cuda.Stream, "from_external", None)
+    (from_external(stream) if from_external else cupy.cuda.ExternalStream(stream.cuda_stream)).use()
     generator = torch.Generator(device="cuda")
     seed = generator.seed() if arguments.seed is None else generator.manual_seed(arguments.seed).initial_seed()
     manifest = json.loads((ROOT / "generated" / "manifest.json").read_text())
