@@ -51,7 +51,7 @@ impl Decoder {
         let (ftz, sat) = (words.take("ftz"), words.take("sat"));
         let part = words.one_of(&["wide", "hi", "lo"]);
         let rounding = words.one_of(&["rn", "rz", "rm", "rp", "approx", "full"]);
-        let option = words.one_of(&["wrap", "clamp", "shiftamt", "l", "r"]);
+        let option = words.one_of(&["shiftamt", "l", "r"]);
         let wrap = words.one_of(&["wrap", "clamp"]);
         let ty = words.ty().map_err(|message| (self.span, message))?;
         let unknown = |decoder: &Self| decoder.refuse(format!("the emulator does not know `{}`", words.mnemonic()));

@@ -22,6 +22,11 @@ use crate::ptx::{Program, Span};
 pub(super) use control::BARRIERS;
 use words::Words;
 
+/// Local memory of a thread at most, in bytes, as CUDA has it.
+const MAX_LOCAL: u64 = 512 << 10;
+/// Module variables at most, in bytes.
+const MAX_MODULE: u64 = 64 << 20;
+
 /// Registers of one kernel at most, constants included.
 const MAX_REGISTERS: usize = 60_000;
 
@@ -278,6 +283,9 @@ impl Decoder {
             Space::Local => &mut self.local_bytes,
             Space::Global | Space::Const => {
                 let address = (self.module_bytes.len() as u64).next_multiple_of(align);
+                if address + bytes > MAX_MODULE {
+                    return refuse(format!("module variables take more than {MAX_MODULE} bytes"));
+                }
                 self.module_bytes.resize((address + bytes) as usize, 0);
                 self.initialise(variable, address as usize)?;
                 let place = Place { space: Space::Global, address: MODULE_WINDOW + address };
@@ -290,6 +298,9 @@ impl Decoder {
         };
         let address = counter.next_multiple_of(align);
         *counter = address + bytes;
+        if self.local_bytes > MAX_LOCAL {
+            return refuse(format!("a thread's local memory of {} bytes is over {MAX_LOCAL}", self.local_bytes));
+        }
         let place = Place { space: variable.space, address };
         self.scopes[scope].places.insert(variable.name.clone(), place);
         Ok(())
