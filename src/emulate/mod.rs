@@ -29,8 +29,10 @@
 //!
 //! - **Bounds and alignment**, always: an access outside every live buffer, outside the CTA's shared memory or the
 //!   thread's local memory, or at an address that is not a multiple of its size.
-//! - **Init**: a register that nothing wrote, read by an active lane; a byte of shared, local or freshly allocated global
-//!   memory that nothing wrote. Moves and selections pass on what is not defined; it is found where it is used.
+//! - **Init**: a byte of shared, local or freshly allocated global memory that nothing wrote, when it is read; a register
+//!   that nothing wrote, when an active lane uses it: as an address, a guard, a value that is stored, an operand of a vote
+//!   or a barrier. Arithmetic, moves, selections and shuffles carry on what is not defined, lane by lane, as compilers
+//!   let lanes compute on nothing whose results nobody takes.
 //! - **Race**, shared: two threads of a CTA touch the same word (byte, where the kernel has narrower accesses), one of them
 //!   writes, and no barrier orders them: `bar.sync` among the warps that come to it, `bar.arrive` before `bar.sync` of
 //!   the same barrier, `bar.warp.sync` among the lanes of a warp. A shuffle or a vote orders nothing. Lanes that write the

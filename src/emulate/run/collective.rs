@@ -10,10 +10,11 @@ impl Warp {
         match op {
             Op::Shuffle { mode, dst, valid, src, lane, clamp, members } => {
                 self.members(*members, active, check)?;
-                let values = *self.read32(*src, active)?;
+                let (values, defined) = self.carry32(*src);
+                let values = *values;
                 let (by, clamp) = (*self.read32(*lane, active)?, *self.read32(*clamp, active)?);
                 let mut out = [0; LANES];
-                let mut inside = 0;
+                let (mut inside, mut out_defined) = (0, 0);
                 for lane in lanes(active) {
                     let (from, valid) = shuffle_source(*mode, lane as u32, by[lane] & 0x1f, clamp[lane]);
                     if active >> from & 1 == 0 && check {
@@ -21,9 +22,11 @@ impl Warp {
                         return trouble(FaultKind::Sync, lane, message);
                     }
                     out[lane] = values[from as usize];
+                    out_defined |= (defined >> from & 1) << lane;
                     inside |= u32::from(valid) << lane;
                 }
                 self.write32(*dst, &out, active);
+                self.define32(*dst, out_defined, active);
                 if let Some(valid) = valid {
                     self.write_predicate(*valid, inside, active);
                 }

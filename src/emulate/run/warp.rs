@@ -5,7 +5,7 @@ use super::shared::Order;
 use super::{FaultKind, Run, trouble};
 use crate::emulate::alu::Alu;
 use crate::emulate::lanes::{FULL, LANES, Lanes32, Lanes64, flush, lanes};
-use crate::emulate::program::{Code, Compare, LaneMask, Op, PredicateUse, Reduction, Reg, Slot, Special};
+use crate::emulate::program::{Bool, Code, Compare, LaneMask, Op, PredicateUse, Reduction, Reg, Slot, Special};
 
 /// Lanes that go one way: where they are, and where they meet the others.
 #[derive(Clone, Copy, Debug)]
@@ -241,11 +241,21 @@ impl Warp {
         }
     }
 
-    // Registers.
+    // Registers. `read` and its like are for values that are used; what merely passes through is carried.
 
     fn unready<T>(&self, missing: u32) -> Run<T> {
         let lane = missing.trailing_zeros() as usize;
-        trouble(FaultKind::Uninitialised, lane, "a register is read and nothing wrote it")
+        trouble(FaultKind::Uninitialised, lane, "a register is used whose value nothing defined")
+    }
+
+    /// A narrow register's lanes and those of them that are defined.
+    pub fn carry32(&self, slot: Slot) -> (&Lanes32, u32) {
+        (&self.bank32[slot as usize], self.ready32[slot as usize])
+    }
+
+    /// Says that a register just written is defined in the lanes of `defined` alone.
+    pub fn define32(&mut self, slot: Slot, defined: u32, active: u32) {
+        self.ready32[slot as usize] &= defined | !active;
     }
 
     pub fn read32(&self, slot: Slot, active: u32) -> Run<&Lanes32> {
@@ -331,48 +341,59 @@ impl Warp {
 
     fn execute(&mut self, op: &Op, active: u32, line: u32, context: &mut Context) -> Run<()> {
         match op {
-            Op::Alu { alu, dst, src, ftz, sat } => self.alu(*alu, *dst, src, *ftz, *sat, active),
+            // Arithmetic, moves and selections carry on what is not defined; it is found where it is used: as an address, a
+            // guard, a value that is stored, what lanes or warps agree on.
+            Op::Alu { alu, dst, src, ftz, sat } => {
+                self.alu(*alu, *dst, src, *ftz, *sat, active);
+                Ok(())
+            }
             Op::Set { compare, combine, dst, not, ftz } => {
-                let holds = self.compare(*compare, *ftz, active)?;
+                let (holds, mut defined) = self.compare(*compare, *ftz);
                 let (holds, fails) = match combine {
                     None => (holds, !holds),
                     Some((op, by)) => {
-                        let by = self.predicate(*by, active)?;
+                        let (by, by_defined) = self.carry_predicate(*by);
+                        defined &= by_defined;
                         (op.apply(holds, by), op.apply(!holds, by))
                     }
                 };
                 if let Some(dst) = dst {
-                    self.write_predicate(*dst, holds, active);
+                    self.write_predicate_carried(*dst, holds, defined, active);
                 }
                 if let Some(not) = not {
-                    self.write_predicate(*not, fails, active);
+                    self.write_predicate_carried(*not, fails, defined, active);
                 }
                 Ok(())
             }
             Op::Logic { op, dst, a, b } => {
-                let value = op.apply(self.predicate(*a, active)?, self.predicate(*b, active)?);
-                self.write_predicate(*dst, value, active);
+                let ((a, a_defined), (b, b_defined)) = (self.carry_predicate(*a), self.carry_predicate(*b));
+                // A false operand decides `and`, a true one `or`, whatever the other is.
+                let decided = match op {
+                    Bool::And => a_defined & !a | b_defined & !b,
+                    Bool::Or => a_defined & a | b_defined & b,
+                    Bool::Xor => 0,
+                };
+                self.write_predicate_carried(*dst, op.apply(a, b), a_defined & b_defined | decided, active);
                 Ok(())
             }
             Op::SetConstant { dst, value } => {
                 self.write_predicate(*dst, *value, active);
                 Ok(())
             }
-            // Moves and selections carry on what is not defined; it is found where it is used.
             Op::Move32 { dst, src } => {
-                let (values, ready) = (self.bank32[*src as usize], self.ready32[*src as usize]);
+                let (values, defined) = (self.bank32[*src as usize], self.ready32[*src as usize]);
                 self.write32(*dst, &values, active);
-                self.ready32[*dst as usize] &= ready | !active;
+                self.ready32[*dst as usize] &= defined | !active;
                 Ok(())
             }
             Op::Move64 { dst, src } => {
-                let (values, ready) = (self.bank64[*src as usize], self.ready64[*src as usize]);
+                let (values, defined) = (self.bank64[*src as usize], self.ready64[*src as usize]);
                 self.write64(*dst, &values, active);
-                self.ready64[*dst as usize] &= ready | !active;
+                self.ready64[*dst as usize] &= defined | !active;
                 Ok(())
             }
             Op::Select32 { dst, a, b, by } => {
-                let by = self.predicate(*by, active)?;
+                let (by, by_defined) = self.carry_predicate(*by);
                 let (a, b) = (*a as usize, *b as usize);
                 let values =
                     std::array::from_fn(
@@ -380,13 +401,13 @@ impl Warp {
                             if by >> lane & 1 == 1 { self.bank32[a][lane] } else { self.bank32[b][lane] }
                         },
                     );
-                let ready = by & self.ready32[a] | !by & self.ready32[b];
+                let defined = by_defined & (by & self.ready32[a] | !by & self.ready32[b]);
                 self.write32(*dst, &values, active);
-                self.ready32[*dst as usize] &= ready | !active;
+                self.ready32[*dst as usize] &= defined | !active;
                 Ok(())
             }
             Op::Select64 { dst, a, b, by } => {
-                let by = self.predicate(*by, active)?;
+                let (by, by_defined) = self.carry_predicate(*by);
                 let (a, b) = (*a as usize, *b as usize);
                 let values =
                     std::array::from_fn(
@@ -394,30 +415,32 @@ impl Warp {
                             if by >> lane & 1 == 1 { self.bank64[a][lane] } else { self.bank64[b][lane] }
                         },
                     );
-                let ready = by & self.ready64[a] | !by & self.ready64[b];
+                let defined = by_defined & (by & self.ready64[a] | !by & self.ready64[b]);
                 self.write64(*dst, &values, active);
-                self.ready64[*dst as usize] &= ready | !active;
+                self.ready64[*dst as usize] &= defined | !active;
                 Ok(())
             }
             Op::Pack { dst, parts, bits } => {
                 let mut values = [0; LANES];
+                let mut defined = FULL;
                 let mask = u64::MAX >> (64 - bits);
                 for (place, part) in parts.iter().enumerate() {
-                    let part = self.read(*part, active)?;
+                    let (part, part_defined) = self.carry(*part);
+                    defined &= part_defined;
                     for (value, part) in values.iter_mut().zip(&part) {
                         *value |= (part & mask) << (place as u32 * bits);
                     }
                 }
-                self.write(*dst, &values, active);
+                self.write_carried(*dst, &values, defined, active);
                 Ok(())
             }
             Op::Unpack { parts, src, bits } => {
-                let values = self.read(*src, active)?;
+                let (values, defined) = self.carry(*src);
                 let mask = u64::MAX >> (64 - bits);
                 for (place, part) in parts.iter().enumerate() {
                     if let Some(part) = part {
                         let part_values = values.map(|value| value >> (place as u32 * bits) & mask);
-                        self.write(*part, &part_values, active);
+                        self.write_carried(*part, &part_values, defined, active);
                     }
                 }
                 Ok(())
@@ -443,103 +466,106 @@ impl Warp {
         }
     }
 
-    fn compare(&self, compare: Compare, ftz: bool, active: u32) -> Run<u32> {
-        Ok(match compare {
+    /// A comparison, and the lanes in which its operands are defined.
+    fn compare(&self, compare: Compare, ftz: bool) -> (u32, u32) {
+        match compare {
             Compare::C32(function, a, b) => {
-                let (a, b) = (self.read32(a, active)?, self.read32(b, active)?);
-                if ftz { function(&a.map(flush), &b.map(flush)) } else { function(a, b) }
+                let (x, y) = (&self.bank32[a as usize], &self.bank32[b as usize]);
+                let holds = if ftz { function(&x.map(flush), &y.map(flush)) } else { function(x, y) };
+                (holds, self.ready32[a as usize] & self.ready32[b as usize])
             }
-            Compare::C64(function, a, b) => function(self.read64(a, active)?, self.read64(b, active)?),
-        })
+            Compare::C64(function, a, b) => {
+                let holds = function(&self.bank64[a as usize], &self.bank64[b as usize]);
+                (holds, self.ready64[a as usize] & self.ready64[b as usize])
+            }
+        }
     }
 
-    fn alu(&mut self, alu: Alu, dst: Slot, src: &[Slot; 4], ftz: bool, sat: bool, active: u32) -> Run<()> {
-        let [a, b, c, d] = *src;
+    /// Arithmetic: a lane's result is defined if all its operands are.
+    fn alu(&mut self, alu: Alu, dst: Slot, src: &[Slot; 4], ftz: bool, sat: bool, active: u32) {
+        let [a, b, c, d] = src.map(usize::from);
+        let (r, w) = (&self.bank32, &self.bank64);
+        let (ready, wide_ready) = (&self.ready32, &self.ready64);
         let mut narrow = [0; LANES];
         let mut wide = [0; LANES];
-        let is_wide = match alu {
+        let (is_wide, defined) = match alu {
             Alu::F1(function) => {
-                let a = self.read32(a, active)?;
                 if ftz {
-                    function(&a.map(flush), &mut narrow)
+                    function(&r[a].map(flush), &mut narrow)
                 } else {
-                    function(a, &mut narrow)
+                    function(&r[a], &mut narrow)
                 }
-                false
+                (false, ready[a])
             }
             Alu::F2(function) => {
-                let (a, b) = (self.read32(a, active)?, self.read32(b, active)?);
                 if ftz {
-                    function(&a.map(flush), &b.map(flush), &mut narrow)
+                    function(&r[a].map(flush), &r[b].map(flush), &mut narrow);
                 } else {
-                    function(a, b, &mut narrow)
+                    function(&r[a], &r[b], &mut narrow);
                 }
-                false
+                (false, ready[a] & ready[b])
             }
             Alu::F3(function) => {
-                let (a, b, c) = (self.read32(a, active)?, self.read32(b, active)?, self.read32(c, active)?);
                 if ftz {
-                    function(&a.map(flush), &b.map(flush), &c.map(flush), &mut narrow);
+                    function(&r[a].map(flush), &r[b].map(flush), &r[c].map(flush), &mut narrow);
                 } else {
-                    function(a, b, c, &mut narrow);
+                    function(&r[a], &r[b], &r[c], &mut narrow);
                 }
-                false
+                (false, ready[a] & ready[b] & ready[c])
             }
             Alu::F4(function) => {
-                let (a, b) = (self.read32(a, active)?, self.read32(b, active)?);
-                function(a, b, self.read32(c, active)?, self.read32(d, active)?, &mut narrow);
-                false
+                function(&r[a], &r[b], &r[c], &r[d], &mut narrow);
+                (false, ready[a] & ready[b] & ready[c] & ready[d])
             }
             Alu::K1(function) => {
-                function(self.read64(a, active)?, &mut narrow);
-                false
+                function(&w[a], &mut narrow);
+                (false, wide_ready[a])
             }
             Alu::W1(function) => {
-                function(self.read64(a, active)?, &mut wide);
-                true
+                function(&w[a], &mut wide);
+                (true, wide_ready[a])
             }
             Alu::W2(function) => {
-                function(self.read64(a, active)?, self.read64(b, active)?, &mut wide);
-                true
+                function(&w[a], &w[b], &mut wide);
+                (true, wide_ready[a] & wide_ready[b])
             }
             Alu::W3(function) => {
-                function(self.read64(a, active)?, self.read64(b, active)?, self.read64(c, active)?, &mut wide);
-                true
+                function(&w[a], &w[b], &w[c], &mut wide);
+                (true, wide_ready[a] & wide_ready[b] & wide_ready[c])
             }
             Alu::G1(function) => {
-                let a = self.read32(a, active)?;
                 if ftz {
-                    function(&a.map(flush), &mut wide)
+                    function(&r[a].map(flush), &mut wide)
                 } else {
-                    function(a, &mut wide)
+                    function(&r[a], &mut wide)
                 }
-                true
+                (true, ready[a])
             }
             Alu::G2(function) => {
-                function(self.read32(a, active)?, self.read32(b, active)?, &mut wide);
-                true
+                function(&r[a], &r[b], &mut wide);
+                (true, ready[a] & ready[b])
             }
             Alu::G3(function) => {
-                function(self.read32(a, active)?, self.read32(b, active)?, self.read64(c, active)?, &mut wide);
-                true
+                function(&r[a], &r[b], &w[c], &mut wide);
+                (true, ready[a] & ready[b] & wide_ready[c])
             }
             Alu::S64(function) => {
-                function(self.read64(a, active)?, self.read32(b, active)?, &mut wide);
-                true
+                function(&w[a], &r[b], &mut wide);
+                (true, wide_ready[a] & ready[b])
             }
             Alu::B64(function) => {
-                function(self.read64(a, active)?, self.read32(b, active)?, self.read32(c, active)?, &mut wide);
-                true
+                function(&w[a], &r[b], &r[c], &mut wide);
+                (true, wide_ready[a] & ready[b] & ready[c])
             }
             Alu::I64(function) => {
-                let (a, b) = (self.read64(a, active)?, self.read64(b, active)?);
-                function(a, b, self.read32(c, active)?, self.read32(d, active)?, &mut wide);
-                true
+                function(&w[a], &w[b], &r[c], &r[d], &mut wide);
+                (true, wide_ready[a] & wide_ready[b] & ready[c] & ready[d])
             }
         };
         if is_wide {
             self.write64(dst, &wide, active);
-            return Ok(());
+            self.ready64[dst as usize] &= defined | !active;
+            return;
         }
         if ftz {
             narrow = narrow.map(flush);
@@ -549,7 +575,41 @@ impl Warp {
             narrow = narrow.map(|bits| f32::from_bits(bits).clamp(0.0, 1.0).max(0.0).to_bits());
         }
         self.write32(dst, &narrow, active);
-        Ok(())
+        self.ready32[dst as usize] &= defined | !active;
+    }
+
+    /// The bits of a register of either bank, widened, and the lanes in which they are defined.
+    fn carry(&self, reg: Reg) -> (Lanes64, u32) {
+        match reg {
+            Reg::R32(slot) => (self.bank32[slot as usize].map(u64::from), self.ready32[slot as usize]),
+            Reg::R64(slot) => (self.bank64[slot as usize], self.ready64[slot as usize]),
+            Reg::Pred(slot) => {
+                let mask = self.predicates[slot as usize];
+                (std::array::from_fn(|lane| u64::from(mask >> lane & 1)), self.ready_predicates[slot as usize])
+            }
+        }
+    }
+
+    /// Writes a register whose value is defined in the lanes of `defined` alone.
+    fn write_carried(&mut self, reg: Reg, values: &Lanes64, defined: u32, active: u32) {
+        self.write(reg, values, active);
+        let ready = match reg {
+            Reg::R32(slot) => &mut self.ready32[slot as usize],
+            Reg::R64(slot) => &mut self.ready64[slot as usize],
+            Reg::Pred(slot) => &mut self.ready_predicates[slot as usize],
+        };
+        *ready &= defined | !active;
+    }
+
+    fn write_predicate_carried(&mut self, slot: Slot, value: u32, defined: u32, active: u32) {
+        self.write_predicate(slot, value, active);
+        self.ready_predicates[slot as usize] &= defined | !active;
+    }
+
+    /// A predicate's value and the lanes in which it is defined.
+    fn carry_predicate(&self, by: PredicateUse) -> (u32, u32) {
+        let value = self.predicates[by.slot as usize];
+        (if by.negated { !value } else { value }, self.ready_predicates[by.slot as usize])
     }
 }
 
