@@ -29,11 +29,16 @@ pub fn ptxas() -> Result<PathBuf> {
     if let Some(found) = ptxas_present() {
         return Ok(found);
     }
+    // Another ptxas than the one asked for would be a surprise, and an installed one would not be looked at.
+    if let Some(named) = std::env::var_os("TILEWRIGHT_PTXAS") {
+        bail!("TILEWRIGHT_PTXAS = {} is no file: name a ptxas, or unset it to have one installed", named.display());
+    }
     println!("ptxas is not here: installing {PTXAS_WHEEL} into .tools/");
     let python = python()?;
     let target = root().join(".tools/nvcc");
+    // `--upgrade` replaces what an interrupted installation left.
     run(Command::new(&python)
-        .args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"])
+        .args(["-m", "pip", "install", "--quiet", "--upgrade", "--no-deps", "--target"])
         .arg(target)
         .arg(PTXAS_WHEEL))
     .with_context(|| format!("{PTXAS_WHEEL} cannot be installed"))?;
