@@ -173,7 +173,7 @@ const WIDE: &[Row<u64>] = &[
         let (x, y) = (pair(a, b), pair(b, c));
         // By halves, carries and all.
         let (xl, xh, yl, yh) = (x & 0xffff_ffff, x >> 32, y & 0xffff_ffff, y >> 32);
-        let middle = xh * yl + (xl * yl >> 32);
+        let middle = xh * yl + ((xl * yl) >> 32);
         let other = xl * yh + (middle & 0xffff_ffff);
         xh * yh + (middle >> 32) + (other >> 32)
     }),

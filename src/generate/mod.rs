@@ -18,7 +18,7 @@ use indexmap::IndexMap;
 pub use kernels::{Allowed, KernelInfo, Setting, Specialisation, kernels};
 pub use tree::{Manifest, ManifestEntry, standard, tree};
 
-use crate::ptx::{Arch, Module};
+use crate::ptx::{Arch, Module, ParseError};
 use crate::template::ParamError;
 
 /// Why a kernel could not be made.
@@ -67,6 +67,14 @@ pub enum Error {
     /// A parameter breaks a rule of its template.
     #[error(transparent)]
     Param(#[from] ParamError),
+    /// A kernel's text is not PTX; a fault of ours.
+    #[error("{file}: {fault}")]
+    Unreadable {
+        /// The file that it would be.
+        file: String,
+        /// What the parser says.
+        fault: ParseError,
+    },
     /// The metadata could not be written as JSON; a fault of ours.
     #[error("the manifest could not be written: {0}")]
     Manifest(String),

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Specialisation};
-use crate::ptx::{Arch, ModuleMeta};
+use crate::ptx::{Arch, ModuleMeta, Statistics, parse};
 use crate::template::{MicroPotrf, PotrfBlock, PotrfRows, PotrfWarp};
 
 /// `generated/manifest.json`: every file with what made it.
@@ -40,15 +40,16 @@ pub fn standard() -> Vec<Specialisation> {
     list
 }
 
-/// Every file of `generated/`: path, relative to it, to text. `<arch>/<entry>.ptx` for each specialisation and target, and
-/// `manifest.json`.
+/// Every file of `generated/`: path, relative to it, to text. `<arch>/<entry>.ptx` for each specialisation and target,
+/// `<arch>/summary.txt` with what is in each (entry, parameters, instruction mix), and `manifest.json`.
 ///
 /// # Errors
-/// A standard specialisation that its template refuses: a fault of ours, which a test would find.
+/// A standard specialisation that its template refuses, or text that is not PTX: faults of ours, which a test would find.
 pub fn tree() -> Result<IndexMap<String, String>, Error> {
     let mut files = IndexMap::new();
     let mut manifest = Manifest { kernels: Vec::new() };
     for arch in Arch::ALL {
+        let mut summary = String::new();
         for specialisation in standard() {
             let module = specialisation.instantiate(arch)?;
             let file = format!("{arch}/{}.ptx", module.meta.kernels[0].name);
@@ -58,8 +59,13 @@ pub fn tree() -> Result<IndexMap<String, String>, Error> {
                 settings: specialisation.settings(),
                 meta: module.meta,
             });
+            let program = parse(&module.ptx).map_err(|fault| Error::Unreadable { file: file.clone(), fault })?;
+            for entry in Statistics::of(&program) {
+                summary.push_str(&entry.to_string());
+            }
             files.insert(file, module.ptx);
         }
+        files.insert(format!("{arch}/summary.txt"), summary);
     }
     let mut json = serde_json::to_string_pretty(&manifest).map_err(|error| Error::Manifest(error.to_string()))?;
     json.push('\n');

@@ -3,10 +3,13 @@
 //! An instruction is taken as a word, its modifiers and a list of operands, whatever they are: an operand list is never
 //! counted or checked here. Nesting is bounded, so hostile text cannot exhaust the stack.
 
+mod operands;
+mod variables;
+
 use super::lexer::{LexError, Token, TokenKind, lex};
 use super::model::{
-    Function, Guard, Immediate, Instruction, Item, Label, Operand, Program, RawDirective, RegisterDecl, Space, Span,
-    Statement, Variable, type_bytes,
+    Function, Guard, Immediate, Instruction, Item, Label, Program, RawDirective, RegisterDecl, Space, Span, Statement,
+    type_bytes,
 };
 use super::normalise::join;
 
@@ -279,125 +282,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn parameters(&mut self) -> Parsed<Vec<Variable>> {
-        self.punct(b'(')?;
-        let mut params = Vec::new();
-        while !self.eat(b')') {
-            if !params.is_empty() {
-                self.punct(b',')?;
-            }
-            params.push(self.variable(None)?);
-        }
-        Ok(params)
-    }
-
-    /// A variable or parameter, from its state space to the end of its initialiser.
-    fn variable(&mut self, linkage: Option<String>) -> Parsed<Variable> {
-        let start = self.here();
-        let Some(space) = self.peek_dot().and_then(space_of) else {
-            return self.expected("a state space such as `.param`");
-        };
-        self.at += 1;
-        let mut variable = Variable {
-            linkage,
-            space,
-            align: None,
-            vector: None,
-            ty: String::new(),
-            pointer: None,
-            name: String::new(),
-            dims: Vec::new(),
-            attributes: Vec::new(),
-            init: Vec::new(),
-            span: start,
-        };
-        while let Some(word) = self.peek_dot() {
-            self.at += 1;
-            match word {
-                "align" => variable.align = Some(self.number32("an alignment")?),
-                "v2" => variable.vector = Some(2),
-                "v4" => variable.vector = Some(4),
-                "v8" => variable.vector = Some(8),
-                "ptr" => {
-                    let pointee = self.peek_dot().and_then(space_of);
-                    self.at += usize::from(pointee.is_some());
-                    let align = if self.eat_dot("align") { Some(self.number32("an alignment")?) } else { None };
-                    variable.pointer = Some((pointee, align));
-                }
-                "attribute" => variable.attributes.push(self.attribute()?),
-                ty => variable.ty = ty.to_owned(),
-            }
-        }
-        if variable.ty.is_empty() {
-            return self.expected("a type such as `.b32`");
-        }
-        variable.name = self.word("a name")?.to_owned();
-        while self.eat(b'[') {
-            let dim = if self.is(b']') { None } else { Some(self.number("an array size")?) };
-            self.punct(b']')?;
-            variable.dims.push(dim);
-            if variable.dims.len() > MAX_DIMENSIONS {
-                return Err((start, format!("more than {MAX_DIMENSIONS} array dimensions")));
-            }
-        }
-        if self.eat(b'=') {
-            let extents = variable.extents();
-            self.initialiser(&mut variable.init, &extents)?;
-            // Whole rows, whatever braces were left out.
-            let row = extents.iter().skip(1).fold(1_u64, |row, &extent| row.saturating_mul(extent)).max(1);
-            let filled = (variable.init.len() as u64).div_ceil(row).saturating_mul(row);
-            fill(&mut variable.init, filled).map_err(|message| (start, message))?;
-        }
-        variable.span = self.since(start);
-        Ok(variable)
-    }
-
-    /// `(.managed)`, with `.attribute` just eaten: the whole attribute as text.
-    fn attribute(&mut self) -> Parsed<String> {
-        if !self.is(b'(') {
-            return self.expected("`(` after `.attribute`");
-        }
-        let mut pieces = vec![".attribute".to_owned()];
-        let mut depth = 0_u32;
-        while let Some(token) = self.peek() {
-            self.at += 1;
-            pieces.push(self.text(token).to_owned());
-            match token.kind {
-                TokenKind::Punct(b'(') => depth += 1,
-                TokenKind::Punct(b')') => depth -= 1,
-                _ => {}
-            }
-            if depth == 0 {
-                return Ok(join(&pieces));
-            }
-        }
-        self.expected("`)`")
-    }
-
-    /// A value, or values in braces; `extents` are those of what the braces hold, outermost first. An inner brace that
-    /// holds fewer values than its extents ask for is filled with zeros, so that the flattened values stay in place.
-    fn initialiser(&mut self, values: &mut Vec<Operand>, extents: &[u64]) -> Parsed<()> {
-        let start = self.here();
-        if !self.eat(b'{') {
-            values.push(self.operand()?);
-            return Ok(());
-        }
-        let inner = extents.get(1..).unwrap_or_default();
-        let size = inner.iter().fold(1_u64, |size, &extent| size.saturating_mul(extent));
-        let mut first = true;
-        while !self.eat(b'}') {
-            if !first {
-                self.punct(b',')?;
-            }
-            first = false;
-            let braced = self.is(b'{').then_some(values.len() as u64);
-            self.nested(|parser| parser.initialiser(values, inner))?;
-            let Some(from) = braced else { continue };
-            fill(values, from.saturating_add(size)).map_err(|message| (start, message))?;
-        }
-        Ok(())
-    }
-
     /// A directive without meaning here: up to its semicolon, its block, or the next line's directive.
     fn raw_directive(&mut self) -> Parsed<RawDirective> {
         let start = self.here();
@@ -543,156 +427,6 @@ impl<'a> Parser<'a> {
         self.punct(b';')?;
         Ok(RegisterDecl { vector, ty, names, span: self.since(start) })
     }
-
-    // Operands.
-
-    fn operand(&mut self) -> Parsed<Operand> {
-        let first = self.nested(Self::single_operand)?;
-        if self.eat(b'|') {
-            let second = self.nested(Self::single_operand)?;
-            return Ok(Operand::Pair(Box::new(first), Box::new(second)));
-        }
-        Ok(first)
-    }
-
-    fn single_operand(&mut self) -> Parsed<Operand> {
-        if self.eat(b'!') {
-            return Ok(Operand::Not(Box::new(self.nested(Self::single_operand)?)));
-        }
-        if self.eat(b'[') {
-            return self.address();
-        }
-        if self.eat(b'{') {
-            return self.operands_until(b'}').map(Operand::Vector);
-        }
-        if self.eat(b'(') {
-            return self.operands_until(b')').map(Operand::List);
-        }
-        if let Some(value) = self.immediate()? {
-            return Ok(Operand::Immediate(value));
-        }
-        let name = self.name()?;
-        if name == "_" {
-            return Ok(Operand::Sink);
-        }
-        if self.is(b'+') || self.is(b'-') {
-            let offset = self.offset()?;
-            return Ok(Operand::Offset(name, offset));
-        }
-        Ok(Operand::Name(name))
-    }
-
-    fn operands_until(&mut self, close: u8) -> Parsed<Vec<Operand>> {
-        let mut operands = Vec::new();
-        while !self.eat(close) {
-            if !operands.is_empty() {
-                self.punct(b',')?;
-            }
-            operands.push(self.operand()?);
-        }
-        Ok(operands)
-    }
-
-    /// A name with its member: `%r1`, `%tid.x`.
-    fn name(&mut self) -> Parsed<String> {
-        let mut name = self.word("an operand")?.to_owned();
-        if let Some(member) = self.peek_dot() {
-            self.at += 1;
-            name.push('.');
-            name.push_str(member);
-        }
-        Ok(name)
-    }
-
-    fn address(&mut self) -> Parsed<Operand> {
-        let base = match self.immediate()? {
-            Some(value) => Operand::Immediate(value),
-            None => Operand::Name(self.name()?),
-        };
-        let offset = if self.is(b'+') || self.is(b'-') { self.offset()? } else { 0 };
-        let mut coordinates = Vec::new();
-        while self.eat(b',') {
-            coordinates.push(self.operand()?);
-        }
-        self.punct(b']')?;
-        Ok(Operand::Address { base: Box::new(base), offset, coordinates })
-    }
-
-    /// `+4`, `-4` or `+-4`.
-    fn offset(&mut self) -> Parsed<i64> {
-        let span = self.here();
-        let plus = self.eat(b'+');
-        let negative = if plus { false } else { self.eat(b'-') };
-        match self.immediate()? {
-            Some(Immediate::Int(value)) => Ok(if negative { value.wrapping_neg() } else { value }),
-            _ => Err((span, "expected an integer offset".into())),
-        }
-    }
-
-    /// A literal with its sign, or `None` where none stands.
-    fn immediate(&mut self) -> Parsed<Option<Immediate>> {
-        let negative =
-            self.is(b'-') && self.tokens.get(self.at + 1).is_some_and(|token| token.kind == TokenKind::Number);
-        self.at += usize::from(negative);
-        let token = match self.peek() {
-            Some(token) if token.kind == TokenKind::Number => token,
-            _ => return Ok(None),
-        };
-        self.at += 1;
-        let text = self.text(token);
-        let value = read_number(text)
-            .ok_or_else(|| (token.span, format!("`{text}` is no number that PTX knows, or is out of range")))?;
-        Ok(Some(if negative { negate(value) } else { value }))
-    }
-}
-
-/// Lengthens `values` with zeros up to `length`.
-fn fill(values: &mut Vec<Operand>, length: u64) -> Result<(), String> {
-    if length > MAX_INITIAL_VALUES {
-        return Err(format!("an initialiser of more than {MAX_INITIAL_VALUES} values"));
-    }
-    values.resize(values.len().max(length as usize), Operand::Immediate(Immediate::Int(0)));
-    Ok(())
-}
-
-fn negate(value: Immediate) -> Immediate {
-    match value {
-        Immediate::Int(value) => Immediate::Int(value.wrapping_neg()),
-        Immediate::UInt(value) => match value.wrapping_neg() as i64 {
-            negated if negated < 0 => Immediate::Int(negated),
-            _ => Immediate::UInt(value.wrapping_neg()),
-        },
-        Immediate::F32(bits) => Immediate::F32(bits ^ (1 << 31)),
-        Immediate::F64(bits) => Immediate::F64(bits ^ (1 << 63)),
-    }
-}
-
-fn read_number(text: &str) -> Option<Immediate> {
-    let lower = text.to_ascii_lowercase();
-    if let Some(bits) = lower.strip_prefix("0f") {
-        return (bits.len() == 8).then(|| u32::from_str_radix(bits, 16).ok())?.map(Immediate::F32);
-    }
-    if let Some(bits) = lower.strip_prefix("0d") {
-        return (bits.len() == 16).then(|| u64::from_str_radix(bits, 16).ok())?.map(Immediate::F64);
-    }
-    if lower.contains('.') {
-        return lower.parse::<f64>().ok().map(|value| Immediate::F64(value.to_bits()));
-    }
-    let (digits, unsigned) = match lower.strip_suffix('u') {
-        Some(digits) => (digits, true),
-        None => (lower.as_str(), false),
-    };
-    let (digits, radix) = match digits.as_bytes() {
-        [b'0', b'x', ..] => (&digits[2..], 16),
-        [b'0', b'b', ..] => (&digits[2..], 2),
-        [b'0', _, ..] => (&digits[1..], 8),
-        _ => (digits, 10),
-    };
-    let value = u64::from_str_radix(digits, radix).ok()?;
-    match i64::try_from(value) {
-        Ok(value) if !unsigned => Some(Immediate::Int(value)),
-        _ => Some(Immediate::UInt(value)),
-    }
 }
 
 fn space_of(word: &str) -> Option<Space> {
@@ -710,6 +444,7 @@ fn space_of(word: &str) -> Option<Space> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ptx::model::Operand;
 
     const HEADER: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n";
 

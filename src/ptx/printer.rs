@@ -1,6 +1,6 @@
 //! The model back to text, in one layout.
 //!
-//! [`print`] writes a program in its normal form, in which two texts that differ only in the names of registers and
+//! [`print()`] writes a program in its normal form, in which two texts that differ only in the names of registers and
 //! labels, in spacing, in comments, in line information or in the spelling of literals are equal:
 //! - registers are renamed by class in the order in which they appear (`%p0`, `%rs0`, `%r0`, `%f0`, `%rd0`, `%fd0`) and
 //!   declared at the function's head, as many as there are;

@@ -6,9 +6,11 @@ use std::process::Command;
 use std::{fs, thread};
 
 use anyhow::{Context, Result, bail};
+use indexmap::IndexMap;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
-use tilewright::generate::Manifest;
+use tilewright::generate::{Allowed, Manifest, emit, kernels};
+use tilewright::ptx::Arch;
 
 use crate::{files, root, tools};
 
@@ -25,12 +27,66 @@ struct Resources {
     spills: u32,
 }
 
-/// Assembles every file and writes the table; with `check`, compares it.
+/// Assembles every file of `generated/` and writes the table; with `check`, compares it.
 pub fn run(check: bool) -> Result<()> {
     let ptxas = tools::ptxas()?;
     let folder = root().join("generated");
     let paths: Vec<PathBuf> =
         files::list(&folder).into_iter().filter(|path| path.extension().is_some_and(|end| end == "ptx")).collect();
+    let resources = assemble_all(&ptxas, &paths)?;
+    let manifest = fs::read_to_string(folder.join("manifest.json")).context("generated/manifest.json")?;
+    let table = table(&ptxas, &resources, &serde_json::from_str(&manifest)?)?;
+    let path = folder.join(TABLE);
+    let fresh = fs::read_to_string(&path).is_ok_and(|old| old == table);
+    if check && !fresh {
+        bail!("generated/{TABLE} is not fresh; `cargo xtask assemble` writes it anew");
+    }
+    if !fresh {
+        files::write(&path, &table)?;
+    }
+    println!("ptxas takes all {} kernels of generated/, with no spills", resources.len());
+    Ok(())
+}
+
+/// Assembles every order of every kernel with every other setting, for every target.
+pub fn every() -> Result<()> {
+    let ptxas = tools::ptxas()?;
+    let folder = tempfile::tempdir()?;
+    let mut paths = Vec::new();
+    for info in kernels() {
+        // All combinations of the settings' values.
+        let mut choices: Vec<IndexMap<String, String>> = vec![IndexMap::new()];
+        for setting in info.settings {
+            let values: Vec<u32> = match setting.allowed {
+                Allowed::Range(low, high) => (low..=high).collect(),
+                Allowed::OneOf(values) => values.to_vec(),
+            };
+            choices = choices
+                .iter()
+                .flat_map(|choice| {
+                    values.iter().map(|value| {
+                        let mut choice = choice.clone();
+                        choice.insert(setting.name.to_owned(), value.to_string());
+                        choice
+                    })
+                })
+                .collect();
+        }
+        for (arch, choice) in Arch::ALL.into_iter().flat_map(|arch| choices.iter().map(move |choice| (arch, choice))) {
+            let module = emit(info.name, choice, arch)?;
+            let path = folder.path().join(arch.name()).join(format!("{}.ptx", module.meta.kernels[0].name));
+            files::write(&path, &module.ptx)?;
+            paths.push(path);
+        }
+    }
+    println!("{} specialisations", paths.len());
+    let resources = assemble_all(&ptxas, &paths)?;
+    println!("ptxas takes all {} of them, with no spills", resources.len());
+    Ok(())
+}
+
+/// What each file takes; a refusal or a spill is an error.
+fn assemble_all(ptxas: &Path, paths: &[PathBuf]) -> Result<Vec<Resources>> {
     let bar = ProgressBar::with_draw_target(Some(paths.len() as u64), ProgressDrawTarget::stderr());
     bar.set_style(ProgressStyle::with_template("ptxas {bar:40} {pos}/{len}")?);
     let workers = thread::available_parallelism().map_or(1, usize::from);
@@ -39,7 +95,7 @@ pub fn run(check: bool) -> Result<()> {
         paths
             .par_iter()
             .map(|path| {
-                let result = assemble(&ptxas, path);
+                let result = assemble(ptxas, path);
                 bar.inc(1);
                 result
             })
@@ -54,18 +110,7 @@ pub fn run(check: bool) -> Result<()> {
     if !spilling.is_empty() {
         bail!("kernels spill registers:\n  {}", spilling.join("\n  "));
     }
-    let manifest = fs::read_to_string(folder.join("manifest.json")).context("generated/manifest.json")?;
-    let table = table(&ptxas, &resources, &serde_json::from_str(&manifest)?)?;
-    let path = folder.join(TABLE);
-    let fresh = fs::read_to_string(&path).is_ok_and(|old| old == table);
-    if check && !fresh {
-        bail!("generated/{TABLE} is not fresh; `cargo xtask assemble` writes it anew");
-    }
-    if !fresh {
-        files::write(&path, &table)?;
-    }
-    println!("ptxas takes all {} kernels of generated/, with no spills", resources.len());
-    Ok(())
+    Ok(resources)
 }
 
 fn assemble(ptxas: &Path, path: &Path) -> Result<Resources> {

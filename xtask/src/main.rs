@@ -37,6 +37,9 @@ enum Task {
         /// Change nothing; fail if the table is stale.
         #[arg(long)]
         check: bool,
+        /// Not generated/ but every order with every setting, for every target: minutes.
+        #[arg(long, conflicts_with = "check")]
+        every: bool,
     },
 }
 
@@ -52,7 +55,8 @@ fn main() -> ExitCode {
         Task::Test { fast } => suite::run(fast),
         Task::Generate { check } => generate::run(check)
             .and_then(|()| if tools::ptxas_present().is_some() { assemble::run(check) } else { Ok(()) }),
-        Task::Assemble { check } => assemble::run(check),
+        Task::Assemble { every: true, .. } => assemble::every(),
+        Task::Assemble { check, .. } => assemble::run(check),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

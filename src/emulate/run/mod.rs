@@ -1,11 +1,13 @@
-//! Running a decoded kernel: [`warp`] steps one warp, [`cta`] the warps of a CTA and their barriers, [`shared`] and
+//! Running a decoded kernel: [`warp`] steps one warp ([`execute`] does an instruction, over [`registers`]), [`cta`] the warps of a CTA and their barriers, [`shared`] and
 //! [`global`] are the memories with their checks, [`access`] is the way from an instruction to a memory, [`collective`]
 //! what the lanes of a warp do together.
 
 mod access;
 mod collective;
 pub(super) mod cta;
+mod execute;
 mod global;
+mod registers;
 mod shared;
 mod warp;
 
