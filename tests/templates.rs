@@ -9,7 +9,7 @@ use tilewright::template::{MicroPotrf, PotrfBlock, PotrfRows, PotrfWarp};
 fn specialisations() -> impl Iterator<Item = Specialisation> {
     let pick = |n: u32, values: &[u32]| values[n as usize % values.len()];
     let warp = (1..=32).flat_map(move |n| {
-        [1, 2, 4].map(|rank| Specialisation::PotrfWarp(PotrfWarp { n, rank, warps: pick(n, &[1, 2, 4, 8]) }))
+        [1, 2, 4].map(|rank| Specialisation::PotrfWarp(PotrfWarp { n, rank, warps: pick(n, &[1, 2, 4]) }))
     });
     let rows = (33..=64).map(move |n| Specialisation::PotrfRows(PotrfRows { n, rank: pick(n, &[1, 2, 4]) }));
     let block = (65..=192).map(move |n| {
@@ -17,7 +17,7 @@ fn specialisations() -> impl Iterator<Item = Specialisation> {
     });
     let micro = [2, 4]
         .into_iter()
-        .flat_map(|rank| [1, 2, 4, 8].map(|warps| Specialisation::MicroPotrf(MicroPotrf { rank, warps })));
+        .flat_map(|rank| [1, 2, 4].map(|warps| Specialisation::MicroPotrf(MicroPotrf { rank, warps })));
     warp.chain(rows).chain(block).chain(micro).chain(standard())
 }
 

@@ -64,7 +64,7 @@ const RANK: Setting = Setting {
 const WARPS: Setting = Setting {
     name: "warps",
     default: Some(4),
-    allowed: Allowed::OneOf(&[1, 2, 4, 8]),
+    allowed: Allowed::OneOf(&[1, 2, 4]),
     meaning: "warps of a CTA, one matrix each",
 };
 

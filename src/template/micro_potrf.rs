@@ -19,7 +19,7 @@ use crate::ptx::{Arch, DType, GridRule, Module, ParamMeta};
 pub struct MicroPotrf {
     /// Pivots done as one group: 2 or 4. (Single pivots would make the inverse's loads as many as its arithmetic.)
     pub rank: u32,
-    /// Warps, and so matrices, of a CTA: 1, 2, 4 or 8.
+    /// Warps, and so matrices, of a CTA: 1, 2 or 4.
     pub warps: u32,
 }
 
@@ -46,7 +46,7 @@ impl MicroPotrf {
     /// A parameter out of its range.
     pub fn instantiate(&self, arch: Arch) -> Result<Module, ParamError> {
         one_of(Self::KERNEL, "rank", self.rank, &[2, 4])?;
-        one_of(Self::KERNEL, "warps", self.warps, &[1, 2, 4, 8])?;
+        one_of(Self::KERNEL, "warps", self.warps, &[1, 2, 4])?;
         let Self { rank, warps } = *self;
         let tile = WarpTile::new(Self::BLOCK, rank);
         let params = vec![
