@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytemuck::zeroed_slice_box;
 
 use super::Error;
+use super::program::LOCAL_WINDOW;
 
 /// Where the first buffer is put.
 const FIRST_ADDRESS: u64 = 0x10_0000_0000;
@@ -191,8 +192,16 @@ impl Memory {
                 heap.used, self.limit
             ))
         })?;
+        // Addresses are not used twice, so that a stale one meets no newer buffer; they end where local memory's begin.
+        let next = bytes
+            .checked_add(2 * SPACING - 1)
+            .and_then(|taken| heap.next.checked_add(taken / SPACING * SPACING))
+            .filter(|&next| next <= LOCAL_WINDOW - FIRST_ADDRESS)
+            .ok_or_else(|| {
+                Error::Memory(format!("`{label}` of {bytes} bytes does not fit: no addresses are left for it"))
+            })?;
         let address = FIRST_ADDRESS + heap.next;
-        heap.next += (bytes + SPACING).next_multiple_of(SPACING);
+        heap.next = next;
         heap.used = used;
         heap.live.insert(address, Arc::new(Buffer::new(address, bytes, label)));
         Ok(address)

@@ -138,7 +138,8 @@ impl Kernel {
             code: decode::decode(&program, source, function)?,
             target: program.target[0].clone(),
             required_block: dims("reqntid"),
-            max_threads: dims("maxntid").map(|dims| dims.iter().product()),
+            // A product that 32 bits do not hold is over what any block has: it limits nothing.
+            max_threads: dims("maxntid").map(|dims| dims.iter().fold(1, |all: u32, &dim| all.saturating_mul(dim))),
             source: source.to_owned(),
         })
     }
@@ -232,7 +233,7 @@ pub struct Statistics {
 }
 
 /// Threads of a CTA at most.
-const MAX_THREADS: u64 = 1024;
+const MAX_THREADS: u128 = 1024;
 
 /// Runs `kernel`. `params` is the parameter block: each parameter at its natural alignment, in order.
 ///
@@ -262,7 +263,7 @@ pub fn launch(
         checks: options.checks,
         buffers: buffers.into_iter().map(|buffer| (buffer, Shadow::default())).collect(),
         max_steps: options.max_steps.unwrap_or(u64::MAX),
-        shared_bytes: kernel.code.static_shared.next_multiple_of(16) + config.dynamic_shared,
+        shared_bytes: kernel.code.static_shared + config.dynamic_shared,
     };
     let (warp_instructions, thread_instructions) = (AtomicU64::new(0), AtomicU64::new(0));
     let fault: Option<Box<run::cta::FaultAt>> = (0..ctas as u32)
@@ -289,7 +290,7 @@ pub fn launch(
 
 fn check_limits(kernel: &Kernel, config: &LaunchConfig, params: &[u8], options: &Options) -> Result<(), Error> {
     let refuse = |message: String| Err(Error::Limit { kernel: kernel.name.clone(), message });
-    let threads = config.block.iter().map(|&extent| u64::from(extent)).product::<u64>();
+    let threads = config.block.iter().map(|&extent| u128::from(extent)).product::<u128>();
     if threads == 0 || threads > MAX_THREADS {
         return refuse(format!(
             "the block {:?} has {threads} threads: from 1 to {MAX_THREADS} are allowed",
@@ -302,7 +303,7 @@ fn check_limits(kernel: &Kernel, config: &LaunchConfig, params: &[u8], options: 
         return refuse(format!("the block is {:?}, and the kernel requires {required:?} (.reqntid)", config.block));
     }
     if let Some(max) = kernel.max_threads
-        && threads > u64::from(max)
+        && threads > u128::from(max)
     {
         return refuse(format!("the block {:?} has more than the {max} threads of .maxntid", config.block));
     }
@@ -318,7 +319,8 @@ fn check_limits(kernel: &Kernel, config: &LaunchConfig, params: &[u8], options: 
         return refuse(format!("the grid {:?} has {ctas} CTAs: the emulator numbers them in 32 bits", config.grid));
     }
     let shared = u64::from(kernel.code.static_shared) + u64::from(config.dynamic_shared);
-    let available = options.max_shared.unwrap_or_else(|| shared_limit(&kernel.target));
+    // Shared addresses have 32 bits, whatever a caller allows.
+    let available = options.max_shared.unwrap_or_else(|| shared_limit(&kernel.target)).min(u64::from(u32::MAX));
     if shared > available {
         return refuse(format!("{shared} bytes of shared memory are more than the {available} that a CTA may have"));
     }

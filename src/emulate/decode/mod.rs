@@ -116,23 +116,50 @@ pub(super) fn decode(program: &Program, source: &str, function: &Function) -> Re
     })
 }
 
+/// The alignment of a variable or a parameter in bytes: what it asks for, at least that of its elements.
+fn alignment(variable: &Variable) -> Result<u64, Fault> {
+    let align = variable.align.unwrap_or(1);
+    if !align.is_power_of_two() {
+        return Err((variable.span, format!("the alignment {align} of {} is not a power of two", variable.name)));
+    }
+    Ok(u64::from(align).max(variable.element_bytes()).max(1))
+}
+
+/// The elements of a variable or a parameter, open dimensions left out; `None` where 64 bits do not hold their number.
+fn elements(variable: &Variable) -> Option<u64> {
+    variable.dims.iter().flatten().try_fold(1_u64, |all, &dim| all.checked_mul(dim))
+}
+
 impl Decoder {
     fn kernel(&mut self, program: &Program, source: &str, function: &Function) -> Result<Code, Fault> {
         for variable in program.variables() {
             self.variable(0, variable)?;
         }
         for param in &function.params {
-            let align = u64::from(param.align.unwrap_or(0)).max(param.element_bytes()).max(1);
+            let align = alignment(param)?;
             let address = self.param_bytes.next_multiple_of(align);
             self.scopes[0].places.insert(param.name.clone(), Place { space: Space::Param, address });
-            self.param_bytes = address + param.element_bytes() * param.dims.iter().flatten().product::<u64>();
+            let end = elements(param)
+                .and_then(|elements| elements.checked_mul(param.element_bytes()))
+                .and_then(|bytes| bytes.checked_add(address))
+                .filter(|&end| end <= u64::from(u32::MAX));
+            let Some(end) = end else {
+                return Err((
+                    param.span,
+                    format!("the parameter {} ends beyond 4 GiB of parameter memory", param.name),
+                ));
+            };
+            self.param_bytes = end;
         }
         let mut listed = Vec::new();
         let body = function.body.as_deref().unwrap_or_default();
         self.flatten(0, body, &mut listed)?;
-        // Dynamic shared memory starts after the static, wherever it was declared.
-        for (name, align) in std::mem::take(&mut self.dynamic) {
-            let address = self.shared_bytes.next_multiple_of(align.max(1));
+        // Dynamic shared memory starts after the static, wherever it was declared; all its names are one place, as aligned
+        // as the strictest asks for. What lies between counts as static.
+        let align = self.dynamic.iter().map(|(_, align)| *align).max().unwrap_or(1);
+        self.shared_bytes = self.shared_bytes.next_multiple_of(align);
+        let address = self.shared_bytes;
+        for (name, _) in std::mem::take(&mut self.dynamic) {
             self.scopes[0].places.insert(name, Place { space: Space::Shared, address });
         }
         let mut lines = Lines { source, at: 0, line: 1 };
@@ -259,7 +286,7 @@ impl Decoder {
         if type_bytes(&variable.ty).is_none() {
             return refuse(format!("variables of type .{} are not supported", variable.ty));
         }
-        let align = u64::from(variable.align.unwrap_or(0)).max(variable.element_bytes()).max(1);
+        let align = alignment(variable)?;
         let dynamic = variable.linkage.as_deref() == Some("extern") || variable.dims.first() == Some(&None);
         if dynamic && variable.space == Space::Shared {
             self.dynamic.push((variable.name.clone(), align));
@@ -271,8 +298,7 @@ impl Decoder {
                 variable.name
             ));
         }
-        let elements = variable.dims.iter().flatten().try_fold(1_u64, |all, &dim| all.checked_mul(dim));
-        let bytes = elements
+        let bytes = elements(variable)
             .and_then(|elements| elements.checked_mul(variable.element_bytes()))
             .filter(|&bytes| bytes <= 1 << 30);
         let Some(bytes) = bytes else {
