@@ -122,7 +122,7 @@ pub(super) fn fma_f32() -> Fn3 {
         fn fused(x: &Lanes32, y: &Lanes32, z: &Lanes32, out: &mut Lanes32) {
             for lane in 0..LANES {
                 let (a, b, c) = (f32::from_bits(x[lane]), f32::from_bits(y[lane]), f32::from_bits(z[lane]));
-                out[lane] = a.mul_add(b, c).to_bits();
+                out[lane] = canonical(a.mul_add(b, c)).to_bits();
             }
         }
         fn run(x: &Lanes32, y: &Lanes32, z: &Lanes32, out: &mut Lanes32) {
@@ -133,7 +133,7 @@ pub(super) fn fma_f32() -> Fn3 {
             return run;
         }
     }
-    f!(f32, f32, f32 => f32; |a, b, c| a.mul_add(b, c))
+    f!(f32, f32, f32 => f32; |a, b, c| canonical(a.mul_add(b, c)))
 }
 
 /// Canonical NaN of PTX's float instructions.
@@ -160,7 +160,7 @@ pub(super) fn min_f32(a: f32, b: f32) -> f32 {
 /// `max`: the number where one operand is NaN; +0 above −0.
 #[inline(always)]
 pub(super) fn max_f32(a: f32, b: f32) -> f32 {
-    -min_f32(-a, -b)
+    if a.is_nan() && b.is_nan() { NAN } else { -min_f32(-a, -b) }
 }
 
 /// `min` of doubles, as [`min_f32`].
@@ -200,14 +200,24 @@ pub(super) fn fma_bf16(a: bf16, b: bf16, c: bf16) -> bf16 {
     bfloat_from_f64(round_to_odd_fma(a.to_f64(), b.to_f64(), c.to_f64()))
 }
 
+/// `value` to half precision; NaN is PTX's, 0x7fff.
+pub(super) fn half_from_f32(value: f32) -> f16 {
+    if value.is_nan() { f16::from_bits(0x7fff) } else { f16::from_f32(value) }
+}
+
+/// As [`half_from_f32`] to bfloat16.
+pub(super) fn bfloat_from_f32(value: f32) -> bf16 {
+    if value.is_nan() { bf16::from_bits(0x7fff) } else { bf16::from_f32(value) }
+}
+
 /// `value` to half precision, rounded once. (The library goes through `f32`, which rounds twice.)
 pub(super) fn half_from_f64(value: f64) -> f16 {
-    f16::from_f32(round_to_odd(value))
+    half_from_f32(round_to_odd(value))
 }
 
 /// As [`half_from_f64`] to bfloat16.
 pub(super) fn bfloat_from_f64(value: f64) -> bf16 {
-    bf16::from_f32(round_to_odd(value))
+    bfloat_from_f32(round_to_odd(value))
 }
 
 /// `value` as an `f32` whose last bit tells whether it is exact: rounding that to a shorter format is right.

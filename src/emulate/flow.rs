@@ -18,6 +18,7 @@ pub(super) fn joins(instructions: &[Instruction]) -> Vec<usize> {
             next(instructions, last).into_iter().map(|to| block_of.get(to).copied().unwrap_or(end)).collect()
         })
         .collect();
+    let successors = without_early_ends(successors, end);
     let post = post_dominators(&successors);
     let mut joins = vec![usize::MAX; instructions.len()];
     for (at, join) in joins.iter_mut().enumerate() {
@@ -31,6 +32,25 @@ pub(super) fn joins(instructions: &[Instruction]) -> Vec<usize> {
         }
     }
     joins
+}
+
+/// Takes away every way to the end but that of the last block that has one: a lane that returns early does not meet the
+/// others anywhere, so it has no say in where they meet.
+fn without_early_ends(mut successors: Vec<Vec<usize>>, end: usize) -> Vec<Vec<usize>> {
+    let mut reached = vec![false; end];
+    let mut stack = vec![0];
+    while let Some(block) = stack.pop() {
+        if block < end && !std::mem::replace(&mut reached[block], true) {
+            stack.extend(&successors[block]);
+        }
+    }
+    let last = (0..end).rev().find(|&block| reached[block] && successors[block].contains(&end));
+    for (block, to) in successors.iter_mut().enumerate() {
+        if Some(block) != last {
+            to.retain(|&to| to != end);
+        }
+    }
+    successors
 }
 
 /// Where control may go after `at`; a number past the end is the exit.

@@ -139,12 +139,12 @@ pub(super) type ReduceFn = fn(u32, u32) -> u32;
 
 /// What an instruction does.
 pub(super) enum Op {
-    /// Arithmetic. `ftz` flushes denormal operands and results; `sat` clamps to [0, 1].
+    /// Arithmetic. `ftz` flushes denormal operands and results of f32; `sat` clamps to [0, 1].
     Alu {
         alu: Alu,
         dst: Slot,
         src: [Slot; 4],
-        ftz: bool,
+        ftz: Flush,
         sat: bool,
     },
     Set {
@@ -281,6 +281,17 @@ impl std::fmt::Debug for Op {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Op")
     }
+}
+
+/// Which f32 values of an instruction flush their denormals to zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Flush {
+    pub operands: bool,
+    pub result: bool,
+}
+
+impl Flush {
+    pub const NONE: Flush = Flush { operands: false, result: false };
 }
 
 /// A special register that has one value for a thread's whole life.

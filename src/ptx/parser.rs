@@ -20,7 +20,7 @@ const MAX_DEPTH: u32 = 64;
 const MAX_DIMENSIONS: usize = 16;
 
 /// How many values an initialiser with zeros left out may stand for.
-const MAX_INITIAL_VALUES: u64 = 1 << 24;
+const MAX_INITIAL_VALUES: u64 = 1 << 20;
 
 /// A fault in PTX text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 use super::words::{Ty, Words};
 use super::{Decoder, Fault};
 use crate::emulate::alu::{Alu, extract, f, insert, insert_lanes, lop3_lanes, permute};
-use crate::emulate::program::{Bool, Op};
+use crate::emulate::program::{Bool, Flush, Op};
 use crate::ptx::model::{Immediate, Operand};
 
 /// A two-operand function for each integer type; for the bitwise ones of `.b` types with `bits`.
@@ -103,7 +103,7 @@ impl Decoder {
             Alu::K1(_) => self.narrow_dst(&operands[0], 32)?,
             _ => self.wide_dst(&operands[0])?,
         };
-        Ok(Op::Alu { alu, dst, src, ftz, sat })
+        Ok(Op::Alu { alu, dst, src, ftz: Flush { operands: ftz, result: ftz }, sat })
     }
 
     fn logic(&mut self, opcode: &str, operands: &[Operand]) -> Result<Op, Fault> {
@@ -156,7 +156,7 @@ impl Decoder {
                 }
             });
             let src = [self.narrow(a, ty)?, self.narrow(b, ty)?, self.narrow(c, ty)?, 0];
-            return Ok(Op::Alu { alu, dst: self.narrow_dst(dst, 32)?, src, ftz: false, sat: false });
+            return Ok(Op::Alu { alu, dst: self.narrow_dst(dst, 32)?, src, ftz: Flush::NONE, sat: false });
         }
         let [dst, a, b, c, Operand::Immediate(Immediate::Int(table))] = operands else {
             return self.refuse("expected a destination, three operands and a table as a literal");
@@ -168,7 +168,7 @@ impl Decoder {
         let (a, b, c) = (self.narrow(a, ty)?, self.narrow(b, ty)?, self.narrow(c, ty)?);
         let table = self.constant32(*table as u32)?;
         let dst = self.narrow_dst(dst, 32)?;
-        Ok(Op::Alu { alu: Alu::F4(lop3_lanes), dst, src: [a, b, c, table], ftz: false, sat: false })
+        Ok(Op::Alu { alu: Alu::F4(lop3_lanes), dst, src: [a, b, c, table], ftz: Flush::NONE, sat: false })
     }
 }
 

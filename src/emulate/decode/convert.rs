@@ -4,22 +4,31 @@ use half::{bf16, f16};
 
 use super::words::{Ty, Words};
 use super::{Decoder, Fault};
-use crate::emulate::alu::{Alu, bfloat_from_f64, canonical, f, half_from_f64};
-use crate::emulate::program::{LOCAL_WINDOW, Op, Reg, SHARED_WINDOW};
+use crate::emulate::alu::{Alu, bfloat_from_f32, bfloat_from_f64, canonical, f, half_from_f32, half_from_f64};
+use crate::emulate::program::{Flush, LOCAL_WINDOW, Op, Reg, SHARED_WINDOW};
 use crate::ptx::model::Operand;
 
-/// Float to integer: rounded as `$round` says, clamped to the type; NaN is zero (Rust's `as` does both).
+/// Float to integer: rounded as `$round` says, clamped to the type. NaN is zero from at most 32 bits to at most 32, and the
+/// highest bit alone otherwise.
 macro_rules! to_integer {
+    (@of $a:ident, $to:ty, $value:expr, $round:expr) => {{
+        let value: f64 = $value($a);
+        if value.is_nan() {
+            if size_of_val(&$a) == 8 || size_of::<$to>() == 8 { (1_u64 << (<$to>::BITS - 1)) as $to } else { 0 }
+        } else {
+            $round(value) as $to
+        }
+    }};
     ($from:ty, $fn1:ident, $grow:ident, $to:expr, $value:expr, $round:expr) => {
         match $to {
-            Ty::U(8) => Some(Alu::$fn1(f!($from => u8; |a| $round($value(a)) as u8))),
-            Ty::S(8) => Some(Alu::$fn1(f!($from => i8; |a| $round($value(a)) as i8))),
-            Ty::U(16) => Some(Alu::$fn1(f!($from => u16; |a| $round($value(a)) as u16))),
-            Ty::S(16) => Some(Alu::$fn1(f!($from => i16; |a| $round($value(a)) as i16))),
-            Ty::U(32) => Some(Alu::$fn1(f!($from => u32; |a| $round($value(a)) as u32))),
-            Ty::S(32) => Some(Alu::$fn1(f!($from => i32; |a| $round($value(a)) as i32))),
-            Ty::U(64) => Some(Alu::$grow(f!($from => u64; |a| $round($value(a)) as u64))),
-            Ty::S(64) => Some(Alu::$grow(f!($from => i64; |a| $round($value(a)) as i64))),
+            Ty::U(8) => Some(Alu::$fn1(f!($from => u8; |a| to_integer!(@of a, u8, $value, $round)))),
+            Ty::S(8) => Some(Alu::$fn1(f!($from => i8; |a| to_integer!(@of a, i8, $value, $round)))),
+            Ty::U(16) => Some(Alu::$fn1(f!($from => u16; |a| to_integer!(@of a, u16, $value, $round)))),
+            Ty::S(16) => Some(Alu::$fn1(f!($from => i16; |a| to_integer!(@of a, i16, $value, $round)))),
+            Ty::U(32) => Some(Alu::$fn1(f!($from => u32; |a| to_integer!(@of a, u32, $value, $round)))),
+            Ty::S(32) => Some(Alu::$fn1(f!($from => i32; |a| to_integer!(@of a, i32, $value, $round)))),
+            Ty::U(64) => Some(Alu::$grow(f!($from => u64; |a| to_integer!(@of a, u64, $value, $round)))),
+            Ty::S(64) => Some(Alu::$grow(f!($from => i64; |a| to_integer!(@of a, i64, $value, $round)))),
             _ => None,
         }
     };
@@ -46,12 +55,15 @@ fn round_tf32(value: f32) -> u32 {
 
 /// Cuts a float to a half-width format towards zero: `f` rounds to nearest, and a result that grew is stepped back.
 fn f16_towards_zero(value: f32) -> f16 {
-    let nearest = f16::from_f32(value);
+    if value.is_nan() {
+        return half_from_f32(value);
+    }
+    let nearest = half_from_f32(value);
     if nearest.to_f32().abs() > value.abs() { f16::from_bits(nearest.to_bits() - 1) } else { nearest }
 }
 
 fn bf16_towards_zero(value: f32) -> bf16 {
-    if value.is_nan() { bf16::from_f32(value) } else { bf16::from_bits((value.to_bits() >> 16) as u16) }
+    if value.is_nan() { bfloat_from_f32(value) } else { bf16::from_bits((value.to_bits() >> 16) as u16) }
 }
 
 /// `f32` to a narrow float by its exponent bits, significand bits and largest value, to nearest even, saturating; NaN is
@@ -160,7 +172,8 @@ impl Decoder {
             Ok(from) => from,
             Err(message) => return self.refuse(message),
         };
-        if relu {
+        // Saturation to [0, 1] is done on f32 results alone.
+        if relu || sat && matches!(to, Ty::F16 | Ty::Bf16 | Ty::F64) {
             return self.refuse(unknown);
         }
         let alu = match (to, operands.len()) {
@@ -183,7 +196,7 @@ impl Decoder {
         let dst =
             if to.bits() == 64 { self.wide_dst(&operands[0])? } else { self.narrow_dst(&operands[0], to.bits())? };
         // Flushing concerns f32 sources and results alone; saturation of floats is done on the result.
-        let ftz = ftz && (from == Ty::F32 || to == Ty::F32);
+        let ftz = Flush { operands: ftz && from == Ty::F32, result: ftz && to == Ty::F32 };
         Ok(Op::Alu { alu, dst, src, ftz, sat: sat && to == Ty::F32 })
     }
 
@@ -206,16 +219,16 @@ impl Decoder {
         let offset = self.constant64(if to { window.wrapping_neg() } else { window })?;
         let src = [self.wide(src, ty)?, offset, 0, 0];
         let alu = Alu::W2(f!(u64, u64 => u64; |a, b| a.wrapping_add(b)));
-        Ok(Op::Alu { alu, dst: self.wide_dst(dst)?, src, ftz: false, sat: false })
+        Ok(Op::Alu { alu, dst: self.wide_dst(dst)?, src, ftz: Flush::NONE, sat: false })
     }
 }
 
 /// Two `f32` to a pair: the first operand goes to the high half.
 fn pair_alu(to: Ty, mode: Option<&str>, satfinite: bool) -> Option<Alu> {
     Some(Alu::F2(match (to, mode, satfinite) {
-        (Ty::F16x2, Some("rn"), false) => f!(f32, f32 => [f16; 2]; |a, b| [f16::from_f32(b), f16::from_f32(a)]),
+        (Ty::F16x2, Some("rn"), false) => f!(f32, f32 => [f16; 2]; |a, b| [half_from_f32(b), half_from_f32(a)]),
         (Ty::F16x2, Some("rz"), false) => f!(f32, f32 => [f16; 2]; |a, b| [f16_towards_zero(b), f16_towards_zero(a)]),
-        (Ty::Bf16x2, Some("rn"), false) => f!(f32, f32 => [bf16; 2]; |a, b| [bf16::from_f32(b), bf16::from_f32(a)]),
+        (Ty::Bf16x2, Some("rn"), false) => f!(f32, f32 => [bf16; 2]; |a, b| [bfloat_from_f32(b), bfloat_from_f32(a)]),
         (Ty::Bf16x2, Some("rz"), false) => {
             f!(f32, f32 => [bf16; 2]; |a, b| [bf16_towards_zero(b), bf16_towards_zero(a)])
         }
@@ -314,9 +327,9 @@ fn float_to_float(to: Ty, from: Ty, mode: Option<&str>) -> Option<Alu> {
         (Ty::F16, Ty::F64, None) => Alu::G1(f!(f16 => f64; |a| a.to_f64())),
         (Ty::F32, Ty::F64, None) => Alu::G1(f!(f32 => f64; |a| f64::from(a))),
         (Ty::F64, Ty::F32, Some("rn")) => Alu::K1(f!(f64 => f32; |a| canonical(a as f32))),
-        (Ty::F32, Ty::F16, Some("rn")) => Alu::F1(f!(f32 => f16; |a| f16::from_f32(a))),
+        (Ty::F32, Ty::F16, Some("rn")) => Alu::F1(f!(f32 => f16; |a| half_from_f32(a))),
         (Ty::F32, Ty::F16, Some("rz")) => Alu::F1(f!(f32 => f16; |a| f16_towards_zero(a))),
-        (Ty::F32, Ty::Bf16, Some("rn")) => Alu::F1(f!(f32 => bf16; |a| bf16::from_f32(a))),
+        (Ty::F32, Ty::Bf16, Some("rn")) => Alu::F1(f!(f32 => bf16; |a| bfloat_from_f32(a))),
         (Ty::F32, Ty::Bf16, Some("rz")) => Alu::F1(f!(f32 => bf16; |a| bf16_towards_zero(a))),
         (Ty::F64, Ty::F16, Some("rn")) => Alu::K1(f!(f64 => f16; |a| half_from_f64(a))),
         (Ty::F32, Ty::F32, Some("rni")) => Alu::F1(f!(f32 => f32; |a| canonical(a.round_ties_even()))),

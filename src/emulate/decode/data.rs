@@ -73,6 +73,9 @@ impl Decoder {
     }
 
     pub(super) fn store(&mut self, words: &mut Words, operands: &[Operand]) -> Result<Op, Fault> {
+        if words.take("const") {
+            return self.refuse("constant memory cannot be written");
+        }
         let space = self.space(words);
         if space == MemorySpace::Param {
             return self.refuse("parameters of a kernel cannot be written");

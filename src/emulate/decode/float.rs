@@ -7,10 +7,10 @@ use half::{bf16, f16};
 use super::words::{Ty, Words};
 use super::{Decoder, Fault};
 use crate::emulate::alu::{
-    Alu, Compare32, Compare64, bfloat_from_f64, canonical, compare, f, fma_bf16, fma_f16, fma_f32, half_from_f64,
-    max_f32, max_f64, min_f32, min_f64, pair, rsqrt_f32,
+    Alu, Compare32, Compare64, bfloat_from_f32, bfloat_from_f64, canonical, compare, f, fma_bf16, fma_f16, fma_f32,
+    half_from_f32, half_from_f64, max_f32, max_f64, min_f32, min_f64, pair, rsqrt_f32,
 };
-use crate::emulate::program::{Bool, Compare, Op};
+use crate::emulate::program::{Bool, Compare, Flush, Op};
 use crate::ptx::model::Operand;
 
 /// Two operands in every floating format, computed in f32 or f64 and rounded once: a format's sums and products are exact
@@ -20,12 +20,12 @@ macro_rules! all_floats2 {
         match $ty {
             Ty::F32 => Some(Alu::F2(f!(f32, f32 => f32; |$a, $b| canonical($e)))),
             Ty::F64 => Some(Alu::W2(f!(f64, f64 => f64; |$a, $b| $e))),
-            Ty::F16 => Some(Alu::F2(f!(f16, f16 => f16; |a, b| f16::from_f32($single(a.to_f32(), b.to_f32()))))),
-            Ty::Bf16 => Some(Alu::F2(f!(bf16, bf16 => bf16; |a, b| bf16::from_f32($single(a.to_f32(), b.to_f32()))))),
+            Ty::F16 => Some(Alu::F2(f!(f16, f16 => f16; |a, b| half_from_f32($single(a.to_f32(), b.to_f32()))))),
+            Ty::Bf16 => Some(Alu::F2(f!(bf16, bf16 => bf16; |a, b| bfloat_from_f32($single(a.to_f32(), b.to_f32()))))),
             Ty::F16x2 => Some(Alu::F2(f!([f16; 2], [f16; 2] => [f16; 2]; |a, b|
-                pair(a, b, |a: f16, b: f16| f16::from_f32($single(a.to_f32(), b.to_f32())))))),
+                pair(a, b, |a: f16, b: f16| half_from_f32($single(a.to_f32(), b.to_f32())))))),
             Ty::Bf16x2 => Some(Alu::F2(f!([bf16; 2], [bf16; 2] => [bf16; 2]; |a, b|
-                pair(a, b, |a: bf16, b: bf16| bf16::from_f32($single(a.to_f32(), b.to_f32())))))),
+                pair(a, b, |a: bf16, b: bf16| bfloat_from_f32($single(a.to_f32(), b.to_f32())))))),
             _ => None,
         }
     };
@@ -257,6 +257,6 @@ impl Decoder {
         // Only the selector is a float here: flushing it alone changes nothing, since −0 ≥ 0 holds.
         let _ = ftz;
         let src = [self.narrow(a, ty)?, self.narrow(b, ty)?, self.narrow(c, by)?, 0];
-        Ok(Op::Alu { alu, dst: self.narrow_dst(dst, ty.bits())?, src, ftz: false, sat: false })
+        Ok(Op::Alu { alu, dst: self.narrow_dst(dst, ty.bits())?, src, ftz: Flush::NONE, sat: false })
     }
 }

@@ -109,6 +109,9 @@ impl Decoder {
     /// An operand of at most 32 bits that is read.
     pub(super) fn narrow(&mut self, operand: &Operand, ty: Ty) -> Result<Slot, Fault> {
         if let Operand::Immediate(value) = operand {
+            if matches!(value, Immediate::F64(_)) && !ty.is_float() {
+                return self.refuse("a floating literal where an operand of bits is expected");
+            }
             let bits = literal_bits(*value, ty) as u32;
             return self.constant32(if ty.bits() < 32 { bits & ((1 << ty.bits()) - 1) } else { bits });
         }

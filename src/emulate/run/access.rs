@@ -215,6 +215,10 @@ impl Warp {
 }
 
 fn load_param(context: &Context, address: u64, size: u64, lane: usize) -> Run<u64> {
+    if !address.is_multiple_of(size) {
+        let message = format!("parameter offset {address} is not a multiple of the access's {size} bytes");
+        return trouble(FaultKind::Alignment, lane, message);
+    }
     let params = context.environment.params;
     let range = usize::try_from(address).ok().and_then(|at| params.get(at..at.checked_add(size as usize)?));
     match range {

@@ -9,7 +9,7 @@ impl Warp {
     pub(super) fn collective(&mut self, op: &Op, active: u32, check: bool) -> Run<()> {
         match op {
             Op::Shuffle { mode, dst, valid, src, lane, clamp, members } => {
-                self.members(*members, active, check)?;
+                self.members(*members, active, self.alive, check)?;
                 let (values, defined) = self.carry32(*src);
                 let values = *values;
                 let (by, clamp) = (*self.read32(*lane, active)?, *self.read32(*clamp, active)?);
@@ -17,12 +17,9 @@ impl Warp {
                 let (mut inside, mut out_defined) = (0, 0);
                 for lane in lanes(active) {
                     let (from, valid) = shuffle_source(*mode, lane as u32, by[lane] & 0x1f, clamp[lane]);
-                    if active >> from & 1 == 0 && check {
-                        let message = format!("a shuffle from lane {from}, which is not here");
-                        return trouble(FaultKind::Sync, lane, message);
-                    }
+                    // From a lane that is not here comes nothing defined.
                     out[lane] = values[from as usize];
-                    out_defined |= (defined >> from & 1) << lane;
+                    out_defined |= ((defined & active) >> from & 1) << lane;
                     inside |= u32::from(valid) << lane;
                 }
                 self.write32(*dst, &out, active);
@@ -32,57 +29,65 @@ impl Warp {
                 }
             }
             Op::Vote { mode, dst, src, members } => {
-                let members = self.members(*members, active, check)?;
-                let holds = self.predicate(*src, active)? & members & active;
-                let value = match mode {
-                    VoteMode::Ballot => {
-                        self.write(*dst, &[holds.into(); LANES], active);
-                        return Ok(());
+                let groups = self.members(*members, active, self.alive, check)?;
+                let holds = self.predicate(*src, active)?;
+                for group in groups {
+                    let held = holds & group;
+                    let value = match mode {
+                        VoteMode::Ballot => {
+                            self.write(*dst, &[held.into(); LANES], group);
+                            continue;
+                        }
+                        VoteMode::All => held == group,
+                        VoteMode::Any => held != 0,
+                        VoteMode::Uniform => held == 0 || held == group,
+                    };
+                    if let Reg::Pred(slot) = dst {
+                        self.write_predicate(*slot, if value { FULL } else { 0 }, group);
                     }
-                    VoteMode::All => holds == members & active,
-                    VoteMode::Any => holds != 0,
-                    VoteMode::Uniform => holds == 0 || holds == members & active,
-                };
-                if let Reg::Pred(slot) = dst {
-                    self.write_predicate(*slot, if value { FULL } else { 0 }, active);
                 }
             }
             Op::Match { all, dst, valid, src, members } => {
-                self.members(*members, active, check)?;
+                let groups = self.members(*members, active, self.alive, check)?;
                 let values = self.read(*src, active)?;
-                let equal = |lane: usize| {
-                    lanes(active)
-                        .filter(|&other| values[other] == values[lane])
-                        .fold(0, |mask, other| mask | 1 << other)
-                };
-                let mut out = [0; LANES];
-                for lane in lanes(active) {
-                    let mask = equal(lane);
-                    out[lane] = if *all && mask != active { 0 } else { mask };
-                }
-                self.write32(*dst, &out, active);
-                if let Some(valid) = valid {
-                    let agreed = lanes(active).all(|lane| out[lane] == active);
-                    self.write_predicate(*valid, if agreed { FULL } else { 0 }, active);
+                for group in groups {
+                    let equal = |lane: usize| {
+                        lanes(group)
+                            .filter(|&other| values[other] == values[lane])
+                            .fold(0, |mask, other| mask | 1 << other)
+                    };
+                    let mut out = [0; LANES];
+                    for lane in lanes(group) {
+                        let mask = equal(lane);
+                        out[lane] = if *all && mask != group { 0 } else { mask };
+                    }
+                    self.write32(*dst, &out, group);
+                    if let Some(valid) = valid {
+                        let agreed = lanes(group).all(|lane| out[lane] == group);
+                        self.write_predicate(*valid, if agreed { FULL } else { 0 }, group);
+                    }
                 }
             }
             Op::Reduce { apply, dst, src, members } => {
-                self.members(*members, active, check)?;
+                let groups = self.members(*members, active, self.alive, check)?;
                 let values = *self.read32(*src, active)?;
-                let result = lanes(active).map(|lane| values[lane]).reduce(apply).unwrap_or_default();
-                self.write32(*dst, &[result; LANES], active);
+                for group in groups {
+                    let result = lanes(group).map(|lane| values[lane]).reduce(apply).unwrap_or_default();
+                    self.write32(*dst, &[result; LANES], group);
+                }
             }
             Op::Elect { dst, chosen, members } => {
-                let members = self.members(*members, active, check)?;
-                let leader = (members & active).trailing_zeros() % 32;
-                if let Some(dst) = dst {
-                    self.write32(*dst, &[leader; LANES], active);
+                for group in self.members(*members, active, self.threads, check)? {
+                    let leader = group.trailing_zeros() % 32;
+                    if let Some(dst) = dst {
+                        self.write32(*dst, &[leader; LANES], group);
+                    }
+                    self.write_predicate(*chosen, 1 << leader, group);
                 }
-                self.write_predicate(*chosen, 1 << leader, active);
             }
             Op::ActiveMask { dst } => self.write32(*dst, &[active; LANES], active),
             Op::WarpSync { members } => {
-                self.members(*members, active, check)?;
+                self.members(*members, active, self.threads, check)?;
                 self.order.synced = self.order.clock;
                 self.order.clock += 1;
             }
@@ -91,29 +96,41 @@ impl Warp {
         Ok(())
     }
 
-    /// The member mask of a warp-wide instruction: every member must be here, and everyone here must be a member.
-    fn members(&self, slot: Slot, active: u32, check: bool) -> Run<u32> {
+    /// The groups of a warp-wide instruction: the active lanes with the same member mask, which act together. Every member
+    /// among `awaited` must be here, and every lane must be a member of its own mask.
+    fn members(&self, slot: Slot, active: u32, awaited: u32, check: bool) -> Run<Vec<u32>> {
         let masks = self.read32(slot, active)?;
-        let first = masks[active.trailing_zeros() as usize % LANES];
-        if !check {
-            return Ok(first);
-        }
-        for lane in lanes(active) {
-            // Members that do not exist in a partial warp are not waited for.
-            let members = masks[lane] & self.threads;
-            if members >> lane & 1 == 0 {
-                let message = format!("the member mask {members:#010x} leaves out the lane itself");
-                return trouble(FaultKind::Sync, lane, message);
+        let mut groups = Vec::with_capacity(1);
+        let mut rest = active;
+        while rest != 0 {
+            let first = rest.trailing_zeros() as usize;
+            let group =
+                lanes(rest).filter(|&lane| masks[lane] == masks[first]).fold(0, |group, lane| group | 1 << lane);
+            rest &= !group;
+            groups.push(group);
+            let members = masks[first] & awaited;
+            let (outside, missing) = (group & !masks[first], members & !group);
+            if !check {
+                continue;
             }
-            let missing = members & !active;
+            if outside != 0 {
+                let message = format!("the member mask {:#010x} leaves out the lane itself", masks[first]);
+                return trouble(FaultKind::Sync, outside.trailing_zeros() as usize, message);
+            }
             if missing != 0 {
                 let other = missing.trailing_zeros();
-                let how = if self.alive >> other & 1 == 0 { "has returned" } else { "went another way" };
-                let message = format!("the member mask {members:#010x} names lane {other}, which {how}");
-                return trouble(FaultKind::Sync, lane, message);
+                let how = if self.alive >> other & 1 == 0 {
+                    "has returned"
+                } else if active >> other & 1 == 1 {
+                    "names other members"
+                } else {
+                    "went another way"
+                };
+                let message = format!("the member mask {:#010x} names lane {other}, which {how}", masks[first]);
+                return trouble(FaultKind::Sync, first, message);
             }
         }
-        Ok(first)
+        Ok(groups)
     }
 }
 

@@ -29,6 +29,8 @@ impl Context<'_> {
 #[derive(Clone, Default)]
 struct Barrier {
     expected: Option<u32>,
+    /// True where no count is given: the threads that have not returned are waited for.
+    everyone: bool,
     arrived: u32,
     /// Warps that wait, and all warps that arrived.
     waiting: Vec<usize>,
@@ -150,6 +152,8 @@ impl<'a> Cta<'a> {
         let (id, threads, wait, vote) = match pause {
             Pause::Done => {
                 self.states[warp] = State::Done;
+                // A warp that returns may be the last that a barrier waited for.
+                (0..self.barriers.len()).for_each(|id| self.release_if_full(id));
                 return Ok(());
             }
             Pause::Barrier { id, threads, wait, vote } => (id, threads, wait, vote),
@@ -174,6 +178,7 @@ impl<'a> Cta<'a> {
             return trouble(FaultKind::Sync, 0, message);
         }
         barrier.expected = Some(expected);
+        barrier.everyone |= threads.is_none();
         barrier.arrived += 32;
         barrier.votes += vote.count_ones();
         barrier.voters += self.warps[warp].alive.count_ones();
@@ -192,20 +197,30 @@ impl<'a> Cta<'a> {
             let message = format!("{} threads came to barrier {id}, which expects {expected}", barrier.arrived);
             return trouble(FaultKind::Sync, 0, message);
         }
-        if barrier.arrived == expected {
-            let done = std::mem::take(barrier);
-            for waiter in done.waiting {
-                let order = &mut self.warps[waiter].order;
-                // Its own lanes have met too.
-                order.synced = order.clock - 1;
-                for (seen, joined) in order.seen.iter_mut().zip(&done.joined) {
-                    *seen = (*seen).max(*joined);
-                }
-                self.warps[waiter].release(done.votes, done.voters);
-                self.states[waiter] = State::Ready;
-            }
-        }
+        self.release_if_full(id as usize);
         Ok(())
+    }
+
+    /// Lets the warps at barrier `id` go if all that it waits for have come.
+    fn release_if_full(&mut self, id: usize) {
+        let Some(expected) = self.barriers[id].expected else { return };
+        let returned = 32 * self.states.iter().filter(|&&state| state == State::Done).count() as u32;
+        let barrier = &mut self.barriers[id];
+        let expected = if barrier.everyone { expected.saturating_sub(returned) } else { expected };
+        if barrier.arrived < expected {
+            return;
+        }
+        let done = std::mem::take(barrier);
+        for waiter in done.waiting {
+            let order = &mut self.warps[waiter].order;
+            // Its own lanes have met too.
+            order.synced = order.clock - 1;
+            for (seen, joined) in order.seen.iter_mut().zip(&done.joined) {
+                *seen = (*seen).max(*joined);
+            }
+            self.warps[waiter].release(done.votes, done.voters);
+            self.states[waiter] = State::Ready;
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::cta::Context;
 use super::warp::Warp;
 use crate::emulate::alu::Alu;
 use crate::emulate::lanes::{FULL, LANES, flush};
-use crate::emulate::program::{Bool, Compare, Op, Slot};
+use crate::emulate::program::{Bool, Compare, Flush, Op, Slot};
 
 impl Warp {
     pub(super) fn execute(&mut self, op: &Op, active: u32, line: u32, context: &mut Context) -> Run<()> {
@@ -153,7 +153,7 @@ impl Warp {
     }
 
     /// Arithmetic: a lane's result is defined if all its operands are.
-    pub(super) fn alu(&mut self, alu: Alu, dst: Slot, src: &[Slot; 4], ftz: bool, sat: bool, active: u32) {
+    pub(super) fn alu(&mut self, alu: Alu, dst: Slot, src: &[Slot; 4], ftz: Flush, sat: bool, active: u32) {
         let [a, b, c, d] = src.map(usize::from);
         let (r, w) = (&self.bank32, &self.bank64);
         let (ready, wide_ready) = (&self.ready32, &self.ready64);
@@ -161,7 +161,7 @@ impl Warp {
         let mut wide = [0; LANES];
         let (is_wide, defined) = match alu {
             Alu::F1(function) => {
-                if ftz {
+                if ftz.operands {
                     function(&r[a].map(flush), &mut narrow)
                 } else {
                     function(&r[a], &mut narrow)
@@ -169,7 +169,7 @@ impl Warp {
                 (false, ready[a])
             }
             Alu::F2(function) => {
-                if ftz {
+                if ftz.operands {
                     function(&r[a].map(flush), &r[b].map(flush), &mut narrow);
                 } else {
                     function(&r[a], &r[b], &mut narrow);
@@ -177,7 +177,7 @@ impl Warp {
                 (false, ready[a] & ready[b])
             }
             Alu::F3(function) => {
-                if ftz {
+                if ftz.operands {
                     function(&r[a].map(flush), &r[b].map(flush), &r[c].map(flush), &mut narrow);
                 } else {
                     function(&r[a], &r[b], &r[c], &mut narrow);
@@ -205,7 +205,7 @@ impl Warp {
                 (true, wide_ready[a] & wide_ready[b] & wide_ready[c])
             }
             Alu::G1(function) => {
-                if ftz {
+                if ftz.operands {
                     function(&r[a].map(flush), &mut wide)
                 } else {
                     function(&r[a], &mut wide)
@@ -238,7 +238,7 @@ impl Warp {
             self.ready64[dst as usize] &= defined | !active;
             return;
         }
-        if ftz {
+        if ftz.result {
             narrow = narrow.map(flush);
         }
         if sat {

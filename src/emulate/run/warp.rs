@@ -135,14 +135,17 @@ impl Warp {
                 }
                 Op::BranchIndexed { index, targets } => {
                     let index = *self.read32(*index, active)?;
-                    let mut ways: Vec<(u32, usize)> = targets.iter().map(|&target| (0, target)).collect();
+                    let mut ways: Vec<(u32, usize)> = Vec::new();
                     for lane in lanes(active) {
-                        let Some(way) = ways.get_mut(index[lane] as usize) else {
+                        let Some(&target) = targets.get(index[lane] as usize) else {
                             let count = targets.len();
                             let message = format!("branch index {} with {count} targets", index[lane]);
                             return trouble(FaultKind::Bounds, lane, message);
                         };
-                        way.0 |= 1 << lane;
+                        match ways.iter_mut().find(|(_, other)| *other == target) {
+                            Some((lanes, _)) => *lanes |= 1 << lane,
+                            None => ways.push((1 << lane, target)),
+                        }
                     }
                     ways.push((mask & !active, frame.pc + 1));
                     self.branch(code, frame.pc, mask, &ways);
