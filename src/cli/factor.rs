@@ -138,6 +138,10 @@ impl Input {
         if rows != columns {
             return Err(file.failure(format!("not square: its matrices are {rows} × {columns}")));
         }
+        // Matrices of order 0 take no bytes, so that a file of none may promise any number of them.
+        if rows == 0 && batch > 1 << 20 {
+            return Err(file.failure(format!("a batch of {batch} matrices of order 0: at most {} are taken", 1 << 20)));
+        }
         Ok(Self { array, elements, batch, n: rows })
     }
 }

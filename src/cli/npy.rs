@@ -27,6 +27,9 @@ impl<'a> NpyFile<'a> {
     where
         T: ViewElement + ReadableElement + Clone,
     {
+        if !self.shape_is_addressable() {
+            return Err(self.failure("its header promises more elements than any memory holds"));
+        }
         // A view first: it compares the header with the length of the file before anything is allocated.
         match ArrayViewD::<T>::view_npy(&self.bytes) {
             Ok(view) => Ok(Some(view.as_standard_layout().into_owned())),
@@ -38,6 +41,25 @@ impl<'a> NpyFile<'a> {
             Err(ViewNpyError::WrongDescriptor(_)) => Ok(None),
             Err(error) => Err(self.describe(error)),
         }
+    }
+
+    /// Whether the product of the extents that are not zero stays in range: a file with an empty extent promises no data,
+    /// whatever the others are, and the reader does not expect them to overflow.
+    fn shape_is_addressable(&self) -> bool {
+        let header = String::from_utf8_lossy(&self.bytes[..self.bytes.len().min(1 << 16)]);
+        let Some((_, tail)) = header.split_once("'shape'") else { return true };
+        let extents = tail.split_once('(').and_then(|(_, tail)| tail.split_once(')')).map_or("", |(inner, _)| inner);
+        extents
+            .split(',')
+            .map(str::trim)
+            .filter(|extent| !extent.is_empty())
+            .try_fold(1_u64, |product, extent| match extent.parse::<u64>() {
+                Ok(extent) => product.checked_mul(extent.max(1)).filter(|&product| product <= 1 << 48),
+                // What is no number is left to the reader to refuse, but for one too large to be any.
+                Err(_) if extent.bytes().all(|byte| byte.is_ascii_digit()) => None,
+                Err(_) => Some(product),
+            })
+            .is_some()
     }
 
     /// A failure that says which types would have been right.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use bytemuck::zeroed_slice_box;
+use bytemuck::allocation::try_zeroed_slice_box;
 
 use super::Error;
 use super::program::LOCAL_WINDOW;
@@ -31,24 +31,25 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    fn new(address: u64, bytes: u64, label: &str) -> Self {
+    fn new(address: u64, bytes: u64, label: &str) -> Result<Self, Error> {
         let words = bytes.div_ceil(4) as usize;
-        Self {
+        let refused = |()| Error::Memory(format!("this machine has no {bytes} bytes of memory for `{label}`"));
+        Ok(Self {
             label: label.to_owned(),
             address,
             bytes,
             // Zero pages, taken only where they are touched.
-            words: zeroed_slice_box(words),
-            written: zeroed_slice_box(words),
+            words: try_zeroed_slice_box(words).map_err(refused)?,
+            written: try_zeroed_slice_box(words).map_err(refused)?,
             whole: AtomicBool::new(false),
-        }
+        })
     }
 
     /// A buffer that holds `bytes`.
-    pub fn with_contents(address: u64, bytes: &[u8], label: &str) -> Self {
-        let buffer = Self::new(address, bytes.len() as u64, label);
+    pub fn with_contents(address: u64, bytes: &[u8], label: &str) -> Result<Self, Error> {
+        let buffer = Self::new(address, bytes.len() as u64, label)?;
         buffer.copy_in(0, bytes);
-        buffer
+        Ok(buffer)
     }
 
     /// The word at `offset`, a multiple of four.
@@ -201,9 +202,10 @@ impl Memory {
                 Error::Memory(format!("`{label}` of {bytes} bytes does not fit: no addresses are left for it"))
             })?;
         let address = FIRST_ADDRESS + heap.next;
+        let buffer = Buffer::new(address, bytes, label)?;
         heap.next = next;
         heap.used = used;
-        heap.live.insert(address, Arc::new(Buffer::new(address, bytes, label)));
+        heap.live.insert(address, Arc::new(buffer));
         Ok(address)
     }
 

@@ -253,7 +253,7 @@ pub fn launch(
     }
     let mut buffers = memory.snapshot();
     if !kernel.code.module_bytes.is_empty() {
-        let variables = Buffer::with_contents(program::MODULE_WINDOW, &kernel.code.module_bytes, "module variables");
+        let variables = Buffer::with_contents(program::MODULE_WINDOW, &kernel.code.module_bytes, "module variables")?;
         buffers.insert(0, Arc::new(variables));
     }
     let environment = Environment {

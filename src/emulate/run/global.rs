@@ -13,20 +13,29 @@ use bytemuck::zeroed_slice_box;
 use super::shared::{Accessor, Write, unordered};
 use super::{Environment, FaultKind, Run, trouble};
 
-/// Marks of a buffer's words, made when the first is set: two for each word. The first: in the high half one plus the CTA
-/// that wrote it, in the low half one plus the CTA that read it, or `MANY`. The second: the last write inside its CTA.
+/// Marks of a buffer's words: two for each word. The first: in the high half one plus the CTA that wrote it, in the low half
+/// one plus the CTA that read it, or `MANY`. The second: the last write inside its CTA. They are made in chunks when the
+/// first of a chunk is set: four times the memory that a kernel touches, not that it could.
 #[derive(Default)]
 pub(in crate::emulate) struct Shadow {
-    marks: OnceLock<Box<[AtomicU64]>>,
+    chunks: OnceLock<Box<[Chunk]>>,
 }
 
+type Chunk = OnceLock<Box<[AtomicU64]>>;
+
+/// log2 of the words of a chunk.
+const CHUNK_LOG2: u64 = 16;
 const MANY: u32 = u32::MAX;
 
 impl Shadow {
     fn marks(&self, bytes: u64, offset: u64) -> [&AtomicU64; 2] {
-        let marks = self.marks.get_or_init(|| zeroed_slice_box(2 * bytes.div_ceil(4) as usize));
-        let index = 2 * (offset / 4) as usize;
-        [&marks[index], &marks[index + 1]]
+        let word = offset / 4;
+        let chunks = self
+            .chunks
+            .get_or_init(|| (0..bytes.div_ceil(4).div_ceil(1 << CHUNK_LOG2)).map(|_| OnceLock::new()).collect());
+        let chunk = chunks[(word >> CHUNK_LOG2) as usize].get_or_init(|| zeroed_slice_box(2 << CHUNK_LOG2));
+        let index = 2 * (word & ((1 << CHUNK_LOG2) - 1)) as usize;
+        [&chunk[index], &chunk[index + 1]]
     }
 
     fn mark(&self, bytes: u64, offset: u64) -> &AtomicU64 {
