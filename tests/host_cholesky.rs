@@ -23,7 +23,8 @@ fn matrices(shape: &Shape) -> Vec<f32> {
 /// Orders at the ends of each kernel's range.
 const ORDERS: [usize; 8] = [1, 2, 31, 32, 33, 64, 65, 97];
 
-/// 0.1·n·ε·‖A‖₁, and for the smallest orders ε·‖A‖₁, which rounding one square root may cost already.
+/// 0.1·n·ε·‖A‖₁, and for the smallest orders ε·‖A‖₁, which rounding one square root may cost already. (These matrices are well
+/// conditioned: `tests/support/oracle.rs` has the rule for all.)
 fn largest_residual(n: usize) -> f64 {
     f64::max(0.1, 1.0 / n as f64)
 }

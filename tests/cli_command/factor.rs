@@ -12,7 +12,7 @@ use crate::support::{Folder, Run, command, repository, tilewright};
 /// The most that a residual may be, in units of n·ε·‖A‖₁: 0.1, and for the smallest orders what the rounding of a few
 /// square roots costs already.
 fn bound(n: usize) -> f64 {
-    f64::max(0.1, 3.0 / n as f64)
+    f64::max(0.1, 2.0 / n as f64)
 }
 
 fn factor(input: &str, output: &str) -> Run {
