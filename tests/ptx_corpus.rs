@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rayon::prelude::*;
 use tilewright::ptx::model::Statement;
-use tilewright::ptx::{Program, parse, print};
+use tilewright::ptx::{Program, Statistics, parse, print};
 
 /// Every `.ptx` under the corpus folder, in order of name; empty, with a sentence, where there is no corpus.
 fn corpus() -> Vec<(PathBuf, String)> {
@@ -93,6 +93,11 @@ fn printing_is_a_fixed_point_and_loses_no_instruction() {
             assert!(print(&again) == printed, "{}: printing twice differs", path.display());
             assert_eq!(instructions_of(&program), count_pieces(source), "{}", path.display());
             assert_eq!(instructions_of(&again), instructions_of(&program), "{}", path.display());
+            let counted: u64 = Statistics::of(&program).iter().map(|entry| entry.instructions).sum();
+            assert_eq!(counted, count_pieces(source) as u64, "{}", path.display());
+            for entry in Statistics::of(&program) {
+                assert_eq!(entry.mix.values().sum::<u64>(), entry.instructions, "{}: {}", path.display(), entry.name);
+            }
         });
     });
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use tilewright::ptx::{Arch, parse, print};
+use tilewright::ptx::{Arch, Statistics, parse, print};
 use tilewright::template::PotrfWarp;
 
 /// Each file starts with `// expect LINE:COLUMN: MESSAGE`, the start of its diagnostic's message.
@@ -61,13 +61,26 @@ fn mutate(source: &str, edits: &[(usize, u8, u8)]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What parses prints, and its print is a fixed point.
+/// What parses prints, its print is a fixed point, and both count the same.
 fn check(source: &str) -> Result<(), TestCaseError> {
     let Ok(program) = parse(source) else { return Ok(()) };
     let printed = print(&program);
     let again = parse(&printed).map_err(|fault| TestCaseError::fail(format!("{fault} in:\n{printed}")))?;
     prop_assert_eq!(print(&again), printed);
+    let instructions =
+        |statistics: Vec<Statistics>| -> Vec<u64> { statistics.iter().map(|entry| entry.instructions).collect() };
+    prop_assert_eq!(instructions(Statistics::of(&again)), instructions(Statistics::of(&program)));
     Ok(())
+}
+
+/// Sizes that no machine has saturate; they neither wrap nor panic.
+#[test]
+fn absurd_shared_sizes_saturate() {
+    let source = ".version 8.0\n.target sm_90a\n.entry k() { .shared .b8 a[18446744073709551615]; \
+                  .shared .b64 b[18446744073709551615]; ret; }";
+    let program = parse(source).unwrap();
+    assert_eq!(Statistics::of(&program)[0].shared_bytes, u64::MAX);
+    check(source).unwrap();
 }
 
 #[test]

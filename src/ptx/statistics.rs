@@ -16,7 +16,7 @@ pub struct Statistics {
     pub params: Vec<(String, String)>,
     /// Directives before the body (`reqntid`, `maxnreg`, …) with their values.
     pub directives: IndexMap<String, Vec<u32>>,
-    /// Bytes of static shared memory that the body declares.
+    /// Bytes of static shared memory that the body declares; saturates. Variables of the module are not counted.
     pub shared_bytes: u64,
     /// Declared virtual registers by type.
     pub registers: IndexMap<String, u64>,
@@ -56,7 +56,8 @@ impl Statistics {
                     *self.mix.entry(group(instruction)).or_default() += 1;
                 }
                 Statement::Variable(variable) if variable.space == Space::Shared => {
-                    self.shared_bytes += variable.bytes();
+                    // Declared sizes come from the file: they saturate, as `Variable::bytes` does.
+                    self.shared_bytes = self.shared_bytes.saturating_add(variable.bytes());
                 }
                 Statement::Registers(declaration) => {
                     let width = u64::from(declaration.vector.unwrap_or(1));
