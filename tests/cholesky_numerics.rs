@@ -8,7 +8,7 @@ mod support;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use support::families::Family;
-use support::oracle::{check_factor, check_public, factor_f64};
+use support::oracle::{check_factor, check_public, factor_f64, fault_of_factor, reference_f32};
 use tilewright::device::{Arg, Buffer, Device};
 use tilewright::generate::Specialisation;
 use tilewright::kernels::cholesky::{Cholesky, Options, Shape};
@@ -140,6 +140,60 @@ fn condition(family: Family, number: usize) -> i32 {
         Family::Spectrum | Family::Diagonal => [1, 2, 5][number % 3],
         Family::LowRank => 4,
         _ => 2,
+    }
+}
+
+/// The rules hold for FP32 factors, whoever makes them, and not for ones that are a little off.
+#[test]
+fn the_rules_tell_right_from_nearly_right() {
+    (1..=192_usize).into_par_iter().for_each(|n| {
+        for (number, family) in Family::ALL.into_iter().enumerate() {
+            let a = family.matrix(n, condition(family, n + number), (n * 17 + number) as u64);
+            let reference = reference_f32(&a, n);
+            check_factor(&a, &reference, n, &format!("the reference of {n}, {family:?}"));
+            let rounded: Vec<f32> = factor_f64(&a, n).unwrap().iter().map(|&value| value as f32).collect();
+            check_factor(&a, &rounded, n, &format!("the rounded factor of {n}, {family:?}"));
+            // Each entry off by 16·ε, which is a residual of 32·ε·‖A‖₁.
+            let off: Vec<f32> = reference.iter().map(|value| value * (1.0 + 16.0 * f32::EPSILON)).collect();
+            assert!(fault_of_factor(&a, &off, n).is_err(), "{n}, {family:?}");
+            // One entry below the diagonal lost, or one above it left.
+            if n > 1 && family == Family::Dense {
+                for (i, j) in [(n - 1, 0), (0, n - 1), (n / 2, n / 2 - 1)] {
+                    let mut wrong = reference.clone();
+                    wrong[i * n + j] = if i > j { 0.0 } else { f32::MIN_POSITIVE };
+                    assert!(fault_of_factor(&a, &wrong, n).is_err(), "{n}, {family:?}, ({i}, {j})");
+                }
+            }
+        }
+    });
+}
+
+/// The families are what they say.
+#[test]
+fn families_have_their_spectra() {
+    let (n, condition) = (40, 5);
+    for family in Family::ALL {
+        let a = family.matrix(n, condition, 3);
+        assert!((0..n * n).all(|index| a[index].to_bits() == a[index % n * n + index / n].to_bits()), "{family:?}");
+        assert_eq!(a, family.matrix(n, condition, 3), "{family:?}: the same seed gives the same matrix");
+        assert!(family == Family::Diagonal || a != family.matrix(n, condition, 4), "{family:?}");
+        let matrix = faer::Mat::from_fn(n, n, |i, j| f64::from(a[i * n + j]));
+        let values = matrix.self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
+        let (least, most) = (values[0], values[n - 1]);
+        let near = |value: f64, expected: f64| (value / expected - 1.0).abs() < 0.05;
+        match family {
+            // The ridge is the least of it, and for a family of low rank n - rank times.
+            Family::Dense => assert!((1e-5..1e-2).contains(&least) && (2.0..8.0).contains(&most), "{least} {most}"),
+            Family::LowRank => assert!((0..35).all(|i| near(values[i], 1e-5)) && values[35] > 0.1, "{values:?}"),
+            Family::Diagonal | Family::Spectrum => {
+                assert!((0..n).all(|i| near(values[i], 10.0_f64.powf(5.0 * (i as f64 / 39.0 - 1.0)))), "{values:?}");
+            }
+            Family::RowScale => assert!(least >= 1e-6 && least < 1e-4 && a[0] > 100.0 * a[n * n - 1], "{least}"),
+            Family::Tridiagonal => {
+                let beside = (0..n * n).filter(|index| index / n != index % n && a[*index] != 0.0).count();
+                assert!(beside == 2 * (n - 1) && least > 1.0 && most < 3.0, "{least} {most}");
+            }
+        }
     }
 }
 
