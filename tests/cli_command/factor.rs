@@ -208,7 +208,10 @@ fn bad_input_is_refused_in_one_line() {
         (folder.file("header.npy", &whole[..40]), "not a .npy file, or one truncated within its header"),
         (folder.file("long.npy", [&whole[..], b"abc"].concat()), "3 bytes follow the data"),
         (folder.file("huge.npy", edited("(2, 3, 3)", "(2000000, 9999, 9999)")), "bytes are missing"),
-        (folder.file("vast.npy", edited("(2, 3, 3)", "(9999999999, 9999999999, 9999999999)")), "promises more elements than any memory holds"),
+        (
+            folder.file("vast.npy", edited("(2, 3, 3)", "(9999999999, 9999999999, 9999999999)")),
+            "promises more elements than any memory holds",
+        ),
         (folder.file("big.npy", edited("<f4", ">f4")), "expected little-endian"),
         (folder.file("text.npy", "1 2 3\n"), "text.npy: not a .npy file"),
         (

@@ -12,7 +12,7 @@ pub enum Family {
     Dense,
     /// diag(logspace(0, −max(c, 1))).
     Diagonal,
-    /// Q·diag(logspace(0, −max(c, 1)))·Qᵀ, Q random orthogonal.
+    /// Q·diag(logspace(0, −max(c, 1)))·Qᵀ, Q random orthogonal (the signs of its columns cancel).
     Spectrum,
     /// F·Fᵀ/r + 10^(−max(c, 3))·I, F of rank r = max(1, min(n/8, 64)).
     LowRank,

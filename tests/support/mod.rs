@@ -1,7 +1,9 @@
-//! What the numerical tests share: the input families of the public Cholesky problem, an oracle, and the rules.
+//! What the numerical tests share: the input families of the public Cholesky problem, batches in
+//! memory, an oracle, and the rules.
 
 #![allow(dead_code, reason = "each test binary takes what it needs")]
 
+pub mod batch;
 pub mod families;
 pub mod oracle;
 
