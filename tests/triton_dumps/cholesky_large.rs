@@ -1,0 +1,1 @@
+//! The blocked Cholesky kernels: fused panels, trailing updates, Schur complements.

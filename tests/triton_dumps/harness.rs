@@ -1,0 +1,119 @@
+//! Launches one kernel of the corpus, for both architectures, on the emulator with all checks on.
+//!
+//! The files are found through `TILEWRIGHT_TRITON_CORPUS`, or at `../shared/triton/dumps` beside the repository.
+
+use std::path::PathBuf;
+
+use tilewright::emulate::{Kernel, LaunchConfig, Memory, Options, launch};
+
+/// The architectures of the corpus.
+pub const ARCHS: [&str; 2] = ["sm_90", "sm_100"];
+
+/// The corpus's folder; `None`, with a line that says so, where there is none.
+pub fn corpus() -> Option<PathBuf> {
+    let folder = std::env::var_os("TILEWRIGHT_TRITON_CORPUS")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/triton/dumps"), PathBuf::from);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    println!("skipped: no Triton PTX at {}; set TILEWRIGHT_TRITON_CORPUS", folder.display());
+    None
+}
+
+/// A run-time argument.
+pub enum Arg {
+    /// A buffer with these bytes.
+    Bytes(Vec<u8>),
+    /// A buffer of so many bytes that nothing has written.
+    Empty(usize),
+    Int(i32),
+    Float(f32),
+}
+
+/// A buffer of floats.
+pub fn floats(values: &[f32]) -> Arg {
+    Arg::Bytes(values.iter().flat_map(|value| value.to_le_bytes()).collect())
+}
+
+/// A buffer of 16-bit words: halves, bfloats.
+pub fn halves(values: &[u16]) -> Arg {
+    Arg::Bytes(values.iter().flat_map(|value| value.to_le_bytes()).collect())
+}
+
+/// A buffer of integers.
+pub fn ints(values: &[i32]) -> Arg {
+    Arg::Bytes(values.iter().flat_map(|value| value.to_le_bytes()).collect())
+}
+
+/// What a launch left in the buffer arguments, in their order.
+pub struct Outputs(pub Vec<Vec<u8>>);
+
+impl Outputs {
+    pub fn floats(&self, buffer: usize) -> Vec<f32> {
+        self.0[buffer].chunks_exact(4).map(|word| f32::from_le_bytes(word.try_into().unwrap())).collect()
+    }
+
+    pub fn halves(&self, buffer: usize) -> Vec<u16> {
+        self.0[buffer].chunks_exact(2).map(|word| u16::from_le_bytes(word.try_into().unwrap())).collect()
+    }
+
+    pub fn ints(&self, buffer: usize) -> Vec<i32> {
+        self.0[buffer].chunks_exact(4).map(|word| i32::from_le_bytes(word.try_into().unwrap())).collect()
+    }
+
+    pub fn bytes(&self, buffer: usize) -> &[u8] {
+        &self.0[buffer]
+    }
+}
+
+/// Runs `kernel` (a folder's name) for `arch` on `grid` CTAs. Triton's two scratch pointers, null, are added.
+///
+/// # Panics
+/// When it does not decode, or a check finds a fault: the message names the file.
+pub fn run(arch: &str, kernel: &str, args: &[Arg], grid: [u32; 3]) -> Outputs {
+    let folder = corpus().expect("the test asked for the corpus first").join(arch).join(kernel);
+    let source = std::fs::read_to_string(folder.join("kernel.ptx")).unwrap();
+    let meta: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("kernel.json")).unwrap()).unwrap();
+    let decoded = Kernel::new(&source, None).unwrap_or_else(|error| panic!("{arch}/{kernel}: {error}"));
+    let memory = Memory::new();
+    let (mut params, mut buffers) = (Vec::new(), Vec::new());
+    for (place, arg) in args.iter().enumerate() {
+        let label = format!("argument {place}");
+        let bytes = match arg {
+            Arg::Int(value) => {
+                params.extend(value.to_le_bytes());
+                continue;
+            }
+            Arg::Float(value) => {
+                params.extend(value.to_le_bytes());
+                continue;
+            }
+            Arg::Bytes(bytes) => bytes.len(),
+            Arg::Empty(bytes) => *bytes,
+        };
+        let address = memory.alloc(bytes as u64, &label).unwrap();
+        if let Arg::Bytes(bytes) = arg {
+            memory.write(address, bytes).unwrap();
+        }
+        params.resize(params.len().next_multiple_of(8), 0);
+        params.extend(address.to_le_bytes());
+        buffers.push((address, bytes));
+    }
+    params.resize(params.len().next_multiple_of(8) + 16, 0);
+    let config = LaunchConfig {
+        grid,
+        block: decoded.required_block().unwrap(),
+        dynamic_shared: meta["shared"].as_u64().unwrap() as u32,
+        ..LaunchConfig::default()
+    };
+    if let Err(fault) = launch(&decoded, &config, &params, &memory, &Options::default()) {
+        panic!("{arch}/{kernel}: {fault}");
+    }
+    let read = |&(address, bytes): &(u64, usize)| {
+        let mut out = vec![0; bytes];
+        memory.read(address, &mut out).unwrap();
+        out
+    };
+    Outputs(buffers.iter().map(read).collect())
+}

@@ -1,0 +1,1 @@
+//! The intra-chunk solve of KDA, in its variants.

@@ -1,0 +1,11 @@
+//! Triton's own PTX for the seeds' kernels, unchanged, on the emulator with all checks on, against plain Rust oracles of
+//! what each kernel computes.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cholesky_large;
+mod cholesky_small;
+mod harness;
+mod kda;
+mod mx;

@@ -1,0 +1,1 @@
+//! MXFP8: quantisers, scales, casts, the block-scaled panel update.
