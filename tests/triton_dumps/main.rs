@@ -8,4 +8,5 @@ mod cholesky_large;
 mod cholesky_small;
 mod harness;
 mod kda;
+mod matrices;
 mod mx;
