@@ -65,11 +65,6 @@ impl Write {
         Self { clock: order.clock, line, agent: order.agent as u16, lane: lane as u8, atomic: false, copied: false }
     }
 
-    /// Whether it was made by another lane of the same warp in the same instruction.
-    pub fn is_same_instruction(&self, by: Accessor) -> bool {
-        self.line == by.line && self.agent as usize == by.order.agent && self.clock == by.order.clock
-    }
-
     /// In one word, without the atomic mark: 27 bits of clock, 20 of line, 12 of agent, 5 of lane.
     pub fn pack(self) -> u64 {
         let Self { clock, line, agent, lane, .. } = self;
@@ -221,8 +216,8 @@ impl Shared {
         let Accessor { order, lane, .. } = by;
         for cell in self.cells(address, size) {
             let write = self.writes[cell];
-            // Lanes that write one value in one instruction agree; atomics are ordered among themselves.
-            let agreed = write.is_same_instruction(by) && same_value || atomic && write.atomic;
+            // Who writes the value that is there already agrees with who put it there; atomics are ordered among themselves.
+            let agreed = same_value || atomic && write.atomic;
             if write.clock != 0 && !agreed && unordered(&write, order, 1 << lane).is_some() {
                 return self.race(address, lane, "write", &write, order.agent);
             }
