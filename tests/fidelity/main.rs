@@ -2,8 +2,14 @@
 
 mod accumulate;
 mod families;
+mod instructions;
+mod known;
 mod launch;
 mod number;
+mod operands;
 mod random;
+mod recorded;
+mod report;
 mod shapes;
+mod table;
 mod tensor;

@@ -9,6 +9,7 @@ use crate::accumulate::{Dot, Model, Prepared, Space};
 use crate::families::{Family, WARPS};
 use crate::launch::{self, Launch};
 use crate::number::{Class, Exact, F32, Format, Number, Rounding};
+use crate::report::write;
 use crate::shapes::{Accumulator, Element, M, Matrices, N, SHAPES, Shape};
 
 /// What was found of one instruction.
@@ -316,16 +317,6 @@ fn print(found: &Found) {
     }
 }
 
-/// Where files of this run go: beside the one that `TILEWRIGHT_FIDELITY_OUT` names.
-fn write(extension: &str, bytes: &[u8]) {
-    if let Some(path) = std::env::var_os("TILEWRIGHT_FIDELITY_OUT") {
-        let path = std::path::PathBuf::from(path).with_extension(extension);
-        if let Err(error) = std::fs::write(&path, bytes) {
-            println!("{} cannot be written: {error}", path.display());
-        }
-    }
-}
-
 /// Raw results of an earlier run on a device, in place of one: `TILEWRIGHT_FIDELITY_TENSOR` names its `.tensor.bin`.
 fn replayed() -> Option<Vec<u32>> {
     let path = std::env::var_os("TILEWRIGHT_FIDELITY_TENSOR")?;
@@ -383,6 +374,7 @@ fn the_search_finds_a_planted_model() {
     use crate::accumulate::{Cut, Exponent, Order, Place, Zeros};
     let floats = SHAPES.iter().filter(|shape| matches!(shape.accumulator, Accumulator::Float(_)));
     let missed: Vec<String> = floats
+        .step_by(3)
         .enumerate()
         .collect::<Vec<_>>()
         .into_par_iter()
@@ -400,12 +392,14 @@ fn the_search_finds_a_planted_model() {
                 zeros: Zeros::Accumulator,
                 keep: false,
                 round_operands: false,
+                negative_zero: !bytes && index % 2 == 1,
             };
             let work = Work::new(shape);
             let found = work.search(format, &work.modelled(&planted, format));
             let (best, wrong) = found.first()?;
             // Halves hide some of the width: there a model that cannot be told apart will do.
-            let key = |model: &Model| (model.bits, model.chunk, model.place, model.cut, model.rounding);
+            let key =
+                |model: &Model| (model.bits, model.chunk, model.place, model.cut, model.rounding, model.negative_zero);
             let same = format != F32 || key(best) == key(&planted);
             (*wrong != 0 || !same).then(|| format!("{}: planted {planted}; found {best} ({wrong} wrong)", shape.name()))
         })
