@@ -1,5 +1,5 @@
-//! Triton's own PTX on the emulator, all checks on: what has no tensor cores or asynchronous copies runs and gives the right
-//! numbers; the rest is refused with the line of the first instruction that is not known yet.
+//! Triton's own PTX on the emulator, all checks on: every file decodes, and a few kernels run here; the rest is in
+//! `triton_dumps`.
 //!
 //! The files are found through `TILEWRIGHT_TRITON_CORPUS`, or at `../shared/triton/dumps` beside the repository.
 
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use support::families::Family;
 use support::oracle::factor_f64;
-use tilewright::emulate::{Error, Kernel, LaunchConfig, Memory, Options, launch};
+use tilewright::emulate::{Kernel, LaunchConfig, Memory, Options, launch};
 
 fn corpus() -> Option<PathBuf> {
     let folder = std::env::var_os("TILEWRIGHT_TRITON_CORPUS")
@@ -21,42 +21,18 @@ fn corpus() -> Option<PathBuf> {
     None
 }
 
-/// Opcodes that come with tensor cores and asynchronous copies, and the packed types of Blackwell.
-const LATER: [&str; 12] = [
-    "ldmatrix",
-    "stmatrix",
-    "mma",
-    "wgmma",
-    "tcgen05",
-    "cp",
-    "mbarrier",
-    "f32x2",
-    "s16x2",
-    "u16x2",
-    "redux.sync.max.f32",
-    "redux.sync.min.f32",
-];
-
 #[test]
-fn every_file_decodes_or_names_what_is_not_known() {
+fn every_file_decodes() {
     let Some(folder) = corpus() else { return };
-    let mut decoded = 0;
     for arch in std::fs::read_dir(folder).unwrap() {
         for kernel in std::fs::read_dir(arch.unwrap().path()).unwrap() {
             let path = kernel.unwrap().path().join("kernel.ptx");
             let source = std::fs::read_to_string(&path).unwrap();
-            match Kernel::new(&source, None) {
-                Ok(_) => decoded += 1,
-                Err(Error::Decode { line, text, message, .. }) => {
-                    let there = source.lines().nth(line - 1).unwrap_or_default();
-                    assert!(there.contains(text.lines().next().unwrap()), "{}: line {line}: {text}", path.display());
-                    assert!(LATER.iter().any(|word| text.contains(word)), "{}: {message}: {text}", path.display());
-                }
-                Err(error) => panic!("{}: {error}", path.display()),
+            if let Err(error) = Kernel::new(&source, None) {
+                panic!("{}: {error}", path.display());
             }
         }
     }
-    assert!(decoded >= 18, "only {decoded} files decode");
 }
 
 struct Machine {

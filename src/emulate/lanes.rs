@@ -63,6 +63,22 @@ impl<T: Lane<Word = u32>> Lane for [T; 2] {
     }
 }
 
+/// Two singles in a wide register, the first in the low half.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct F32x2(pub [f32; 2]);
+
+impl Lane for F32x2 {
+    type Word = u64;
+    #[inline(always)]
+    fn get(word: u64) -> Self {
+        F32x2([f32::from_bits(word as u32), f32::from_bits((word >> 32) as u32)])
+    }
+    #[inline(always)]
+    fn put(self) -> u64 {
+        u64::from(self.0[0].to_bits()) | u64::from(self.0[1].to_bits()) << 32
+    }
+}
+
 /// The lanes of `mask`, in order.
 pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     let mut rest = mask;

@@ -87,6 +87,7 @@ mod lanes;
 mod memory;
 mod program;
 mod run;
+mod tensor;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -99,7 +100,7 @@ pub use memory::Memory;
 use crate::ptx;
 use memory::Buffer;
 use program::Code;
-use run::cta::Cta;
+use run::cluster::{Cluster, FaultAt};
 use run::{Environment, Shadow};
 
 /// A decoded kernel, ready to be launched any number of times.
@@ -172,7 +173,7 @@ pub struct LaunchConfig {
     pub grid: [u32; 3],
     /// Threads of a CTA along x, y and z.
     pub block: [u32; 3],
-    /// CTAs of a cluster; only 1 × 1 × 1 for now.
+    /// CTAs of a cluster along x, y and z; each divides the grid's extent.
     pub cluster: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u32,
@@ -234,6 +235,8 @@ pub struct Statistics {
 
 /// Threads of a CTA at most.
 const MAX_THREADS: u128 = 1024;
+/// CTAs of a cluster at most, beyond the portable eight.
+const MAX_CLUSTER: u128 = 16;
 
 /// Runs `kernel`. `params` is the parameter block: each parameter at its natural alignment, in order.
 ///
@@ -266,12 +269,13 @@ pub fn launch(
         shared_bytes: kernel.code.static_shared + config.dynamic_shared,
     };
     let (warp_instructions, thread_instructions) = (AtomicU64::new(0), AtomicU64::new(0));
-    let fault: Option<Box<run::cta::FaultAt>> = (0..ctas as u32)
+    let clusters = ctas / config.cluster.iter().map(|&extent| u64::from(extent)).product::<u64>();
+    let fault: Option<Box<FaultAt>> = (0..clusters as u32)
         .into_par_iter()
         .map_init(
-            || Cta::new(&environment),
-            |cta, number| {
-                let counts = cta.run(number)?;
+            || Cluster::new(&environment),
+            |cluster, number| {
+                let counts = cluster.run(number)?;
                 warp_instructions.fetch_add(counts.warp_instructions, Relaxed);
                 thread_instructions.fetch_add(counts.thread_instructions, Relaxed);
                 Ok(())
@@ -307,8 +311,15 @@ fn check_limits(kernel: &Kernel, config: &LaunchConfig, params: &[u8], options: 
     {
         return refuse(format!("the block {:?} has more than the {max} threads of .maxntid", config.block));
     }
-    if config.cluster != [1; 3] {
-        return refuse(format!("the cluster {:?} is not supported: only [1, 1, 1] is", config.cluster));
+    let cluster = config.cluster.iter().map(|&extent| u128::from(extent)).product::<u128>();
+    if cluster == 0 || cluster > MAX_CLUSTER {
+        return refuse(format!(
+            "the cluster {:?} has {cluster} CTAs: from 1 to {MAX_CLUSTER} are allowed",
+            config.cluster
+        ));
+    }
+    if (0..3).any(|axis| !config.grid[axis].is_multiple_of(config.cluster[axis])) {
+        return refuse(format!("the grid {:?} is not a multiple of the cluster {:?}", config.grid, config.cluster));
     }
     let [x, y, z] = config.grid;
     if x > i32::MAX as u32 || y > 65535 || z > 65535 {
@@ -319,8 +330,9 @@ fn check_limits(kernel: &Kernel, config: &LaunchConfig, params: &[u8], options: 
         return refuse(format!("the grid {:?} has {ctas} CTAs: the emulator numbers them in 32 bits", config.grid));
     }
     let shared = u64::from(kernel.code.static_shared) + u64::from(config.dynamic_shared);
-    // Shared addresses have 32 bits, whatever a caller allows.
-    let available = options.max_shared.unwrap_or_else(|| shared_limit(&kernel.target)).min(u64::from(u32::MAX));
+    // Shared addresses have 24 bits in a CTA, whatever a caller allows.
+    let available =
+        options.max_shared.unwrap_or_else(|| shared_limit(&kernel.target)).min(1 << program::CLUSTER_SHARED_LOG2);
     if shared > available {
         return refuse(format!("{shared} bytes of shared memory are more than the {available} that a CTA may have"));
     }

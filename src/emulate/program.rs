@@ -2,6 +2,7 @@
 
 use super::alu::{Alu, Compare32, Compare64};
 use super::lanes::{Lanes32, Lanes64};
+use super::tensor::Element;
 use crate::ptx::Span;
 
 /// The number of a register in its bank.
@@ -9,6 +10,8 @@ pub(super) type Slot = u16;
 
 /// Generic addresses of shared memory start here.
 pub(super) const SHARED_WINDOW: u64 = 0x7f00_0000_0000;
+/// Addresses of shared memory in a cluster have the rank of the CTA plus one above this bit; without it the CTA's own is meant.
+pub(super) const CLUSTER_SHARED_LOG2: u32 = 24;
 /// Generic addresses of local memory start here.
 pub(super) const LOCAL_WINDOW: u64 = 0x7e00_0000_0000;
 /// Module variables (`.global`, `.const`) are put here for a launch.
@@ -33,6 +36,8 @@ pub(super) struct Code {
     pub local_bytes: u32,
     /// True if some shared access is narrower than a word: races are then looked for byte by byte.
     pub narrow_shared: bool,
+    /// True if some instruction works beside its warp: copies, wgmma, tcgen05.
+    pub is_asynchronous: bool,
     /// The initial image of module variables.
     pub module_bytes: Vec<u8>,
 }
@@ -72,13 +77,13 @@ pub(super) enum MemorySpace {
 }
 
 /// An address: a base and a constant offset in bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub base: AddressBase,
     pub offset: i64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AddressBase {
     Constant,
     R32(Slot),
@@ -274,7 +279,236 @@ pub(super) enum Op {
     Clock {
         dst: Reg,
     },
+    /// Matrices and tensor cores.
+    Tensor(Box<TensorOp>),
+    /// Asynchronous copies, mbarriers, clusters.
+    Async(Box<AsyncOp>),
     Nothing,
+}
+
+/// A predicate operand, or a constant in its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Flag {
+    Constant(bool),
+    Predicate(PredicateUse),
+}
+
+/// What a tensor core accumulates in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accumulator {
+    F32,
+    F16,
+    S32,
+    F64,
+}
+
+/// The shape and formats of a product: D (m × n) ← A (m × k) · B (k × n) + C.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Product {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub a: Element,
+    pub b: Element,
+    pub accumulator: Accumulator,
+    pub saturate: bool,
+}
+
+/// Where `wgmma` and `tcgen05.mma` take A from.
+pub(super) enum OperandA {
+    Registers(Vec<Slot>),
+    /// A shared-memory descriptor in a wide register.
+    Shared(Slot),
+    Tensor(Address),
+}
+
+/// The lanes and columns that one `tcgen05.ld` or `st` of one register count moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TensorShape {
+    L32B32,
+    L16B64,
+    L16B128,
+    L16B256,
+    /// 16 lanes by 32 bits twice; the second half so many columns on.
+    L16B32X2(u32),
+}
+
+/// The kinds of `tcgen05.mma`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TensorKind {
+    F16,
+    Tf32,
+    F8f6f4,
+    I8,
+    /// With a scale for every 32 elements.
+    Mxf8f6f4,
+}
+
+/// What `tcgen05.cp` moves: rows, bytes of a row, and where the rows go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TensorCopy {
+    R128B256,
+    R128B128,
+    R4B256,
+    R64B128X2Lanes02,
+    R64B128X2Lanes01,
+    R32B128X4,
+}
+
+pub(super) enum TensorOp {
+    LoadMatrix {
+        dst: Vec<Slot>,
+        address: Address,
+        generic: bool,
+        transpose: bool,
+    },
+    StoreMatrix {
+        src: Vec<Slot>,
+        address: Address,
+        generic: bool,
+        transpose: bool,
+    },
+    /// `movmatrix`.
+    Transpose {
+        dst: Slot,
+        src: Slot,
+    },
+    /// `mma.sync`. The registers of doubles are wide.
+    Multiply {
+        product: Product,
+        d: Vec<Slot>,
+        a: Vec<Slot>,
+        b: Vec<Slot>,
+        c: Vec<Slot>,
+    },
+    GroupFence,
+    GroupCommit,
+    GroupWait {
+        left: usize,
+    },
+    GroupMultiply {
+        product: Product,
+        d: Vec<Slot>,
+        a: OperandA,
+        b: Slot,
+        accumulate: Flag,
+        negate: [bool; 2],
+        transpose: [bool; 2],
+    },
+    Alloc {
+        address: Address,
+        generic: bool,
+        columns: Slot,
+    },
+    Dealloc {
+        address: Slot,
+        columns: Slot,
+    },
+    Relinquish,
+    Load {
+        shape: TensorShape,
+        dst: Vec<Slot>,
+        address: Address,
+        pack: bool,
+    },
+    Store {
+        shape: TensorShape,
+        src: Vec<Slot>,
+        address: Address,
+        pack: bool,
+    },
+    WaitLoad,
+    WaitStore,
+    TensorMultiply {
+        kind: TensorKind,
+        d: Address,
+        a: OperandA,
+        b: Slot,
+        instruction: Slot,
+        scales: Option<[Address; 2]>,
+        accumulate: Flag,
+    },
+    TensorCopy {
+        what: TensorCopy,
+        to: Address,
+        from: Slot,
+    },
+    Commit {
+        address: Address,
+    },
+}
+
+/// How an address of shared memory is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SharedAddress {
+    pub address: Address,
+    /// True where it is generic.
+    pub generic: bool,
+}
+
+/// The phase that a wait on an mbarrier names.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Phase {
+    Parity(Slot),
+    Token(Slot),
+}
+
+pub(super) enum AsyncOp {
+    /// `cp.async`: `size` bytes, of which `read` (all, if none) come from global memory and the rest are zero.
+    Copy {
+        to: SharedAddress,
+        from: Address,
+        size: u64,
+        read: Option<Slot>,
+        ignore: Option<PredicateUse>,
+    },
+    CopyCommit,
+    /// Waits until at most so many groups are pending; without a number, for all copies.
+    CopyWait {
+        left: Option<usize>,
+    },
+    CopyArrive {
+        to: SharedAddress,
+        counted: bool,
+    },
+    Init {
+        barrier: SharedAddress,
+        count: Slot,
+    },
+    Invalidate {
+        barrier: SharedAddress,
+    },
+    Arrive {
+        barrier: SharedAddress,
+        token: Option<Slot>,
+        count: Option<Slot>,
+        bytes: Option<Slot>,
+        drop: bool,
+        release: bool,
+        /// False for `expect_tx` alone.
+        arrives: bool,
+    },
+    CompleteBytes {
+        barrier: SharedAddress,
+        bytes: Slot,
+    },
+    Test {
+        done: Slot,
+        barrier: SharedAddress,
+        phase: Phase,
+        acquire: bool,
+    },
+    PendingCount {
+        dst: Slot,
+        token: Slot,
+    },
+    ProxyFence,
+    ClusterArrive {
+        release: bool,
+    },
+    ClusterWait {
+        acquire: bool,
+    },
 }
 
 impl std::fmt::Debug for Op {

@@ -2,7 +2,7 @@
 
 use super::words::{Ty, Words};
 use super::{Decoder, Fault};
-use crate::emulate::alu::{Alu, extract, f, insert, insert_lanes, lop3_lanes, permute};
+use crate::emulate::alu::{Alu, extract, f, insert, insert_lanes, lop3_lanes, pair, permute};
 use crate::emulate::program::{Bool, Flush, Op};
 use crate::ptx::model::{Immediate, Operand};
 
@@ -61,16 +61,20 @@ impl Decoder {
         if sat && !matches!((opcode, ty), ("add" | "sub" | "mul" | "fma" | "mad", Ty::F32)) {
             return unknown(self);
         }
-        if ftz && !matches!(ty, Ty::F32) {
+        if ftz && !matches!(ty, Ty::F32 | Ty::F32x2) {
             return unknown(self);
         }
-        let integer = matches!(ty, Ty::U(_) | Ty::S(_) | Ty::B(_));
+        let integer = matches!(ty, Ty::U(_) | Ty::S(_) | Ty::B(_) | Ty::U16x2 | Ty::S16x2);
         let found = if integer {
             integer_alu(opcode, part, option.or(wrap), ty)
         } else if part.is_some() || option.is_some() {
             None
         } else {
-            super::float::alu(opcode, rounding, ty).map(|alu| (alu, [Source::Own; 4]))
+            let alu = match ty {
+                Ty::F32x2 => super::float::packed(opcode, rounding, ftz),
+                _ => super::float::alu(opcode, rounding, ty),
+            };
+            alu.map(|alu| (alu, [Source::Own; 4]))
         };
         let found = match (found, opcode, option) {
             (None, "shf", Some(direction)) => funnel(direction, wrap, ty),
@@ -103,6 +107,8 @@ impl Decoder {
             Alu::K1(_) => self.narrow_dst(&operands[0], 32)?,
             _ => self.wide_dst(&operands[0])?,
         };
+        // Packed singles flush for themselves.
+        let ftz = ftz && ty == Ty::F32;
         Ok(Op::Alu { alu, dst, src, ftz: Flush { operands: ftz, result: ftz }, sat })
     }
 
@@ -198,6 +204,7 @@ fn integer_alu(opcode: &str, part: Option<&str>, option: Option<&str>, ty: Ty) -
     let own = |alu: Option<Alu>| alu.map(|alu| (alu, [Source::Own; 4]));
     let shift = |alu: Option<Alu>| alu.map(|alu| (alu, [Source::Own, Source::Word, Source::Word, Source::Word]));
     match (opcode, part, option) {
+        (_, None, None) if matches!(ty, Ty::U16x2 | Ty::S16x2) => own(pairs(opcode, ty)),
         ("mul" | "mad" | "mul24", Some(part), None) => multiply(opcode, part, ty),
         (_, Some(_), _) => None,
         ("add", ..) => own(integers!(ty; |a, b| a.wrapping_add(b))),
@@ -294,6 +301,20 @@ fn integer_alu(opcode: &str, part: Option<&str>, option: Option<&str>, ty: Ty) -
         ("bfind", None, option) => own(find_bit(option == Some("shiftamt"), ty)),
         _ => None,
     }
+}
+
+/// Sums and extremes of two 16-bit integers at once.
+fn pairs(opcode: &str, ty: Ty) -> Option<Alu> {
+    Some(match (opcode, ty) {
+        ("add", Ty::U16x2 | Ty::S16x2) => {
+            Alu::F2(f!([u16; 2], [u16; 2] => [u16; 2]; |a, b| pair(a, b, u16::wrapping_add)))
+        }
+        ("min", Ty::U16x2) => Alu::F2(f!([u16; 2], [u16; 2] => [u16; 2]; |a, b| pair(a, b, u16::min))),
+        ("max", Ty::U16x2) => Alu::F2(f!([u16; 2], [u16; 2] => [u16; 2]; |a, b| pair(a, b, u16::max))),
+        ("min", Ty::S16x2) => Alu::F2(f!([i16; 2], [i16; 2] => [i16; 2]; |a, b| pair(a, b, i16::min))),
+        ("max", Ty::S16x2) => Alu::F2(f!([i16; 2], [i16; 2] => [i16; 2]; |a, b| pair(a, b, i16::max))),
+        _ => return None,
+    })
 }
 
 /// `bfind`: the highest bit that differs from the sign; all ones where there is none.

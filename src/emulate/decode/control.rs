@@ -2,6 +2,7 @@
 
 use super::words::{Ty, Words};
 use super::{Decoder, Fault};
+use crate::emulate::alu::{canonical, max_f32, min_f32};
 use crate::emulate::program::{Op, PredicateUse, ReduceFn, Reduction, Reg, ShuffleMode, Slot, VoteMode};
 use crate::ptx::model::{Immediate, Operand};
 
@@ -106,8 +107,13 @@ impl Decoder {
     pub(super) fn redux(&mut self, words: &mut Words, operands: &[Operand]) -> Result<Op, Fault> {
         words.take("sync");
         let name = words.one_of(&["add", "min", "max", "and", "or", "xor"]);
+        let (absolute, propagates) = (words.take("abs"), words.take("NaN"));
         let ty = words.ty().map_err(|message| (self.span, message))?;
+        if (absolute || propagates) && ty != Ty::F32 {
+            return self.refuse(format!("the emulator does not know `{}`", words.mnemonic()));
+        }
         let apply: ReduceFn = match (name, ty) {
+            (Some(name @ ("min" | "max")), Ty::F32) => float_reduction(name == "min", absolute, propagates),
             (Some("add"), Ty::U(32) | Ty::S(32)) => |a, b| a.wrapping_add(b),
             (Some("min"), Ty::U(32)) => |a, b| a.min(b),
             (Some("max"), Ty::U(32)) => |a, b| a.max(b),
@@ -149,9 +155,9 @@ impl Decoder {
         let cluster = words.take("cluster");
         words.take("cta");
         words.take("aligned");
-        let kind = words.one_of(&["sync", "arrive", "red"]);
+        let kind = words.one_of(&["sync", "arrive", "wait", "red"]);
         if cluster {
-            return self.refuse(format!("the emulator does not know `{}`", words.mnemonic()));
+            return self.barrier_cluster(kind, words);
         }
         match (kind, warp) {
             (Some("sync"), true) => {
@@ -199,5 +205,27 @@ impl Decoder {
         };
         let src: PredicateUse = self.predicate(src)?;
         Ok(Op::Barrier { id: self.barrier_id(id)?, threads, wait: true, reduce: Some((reduction, src)) })
+    }
+}
+
+/// `redux.sync.min` and `max` of singles: numbers before NaN, or with `.NaN` the other way round.
+fn float_reduction(min: bool, absolute: bool, propagates: bool) -> ReduceFn {
+    fn apply<const MIN: bool, const ABSOLUTE: bool, const PROPAGATES: bool>(a: u32, b: u32) -> u32 {
+        let read = |bits: u32| f32::from_bits(if ABSOLUTE { bits & 0x7fff_ffff } else { bits });
+        let (a, b) = (read(a), read(b));
+        if PROPAGATES && (a.is_nan() || b.is_nan()) {
+            return f32::to_bits(canonical(f32::NAN));
+        }
+        if MIN { min_f32(a, b) } else { max_f32(a, b) }.to_bits()
+    }
+    match (min, absolute, propagates) {
+        (false, false, false) => apply::<false, false, false>,
+        (false, false, true) => apply::<false, false, true>,
+        (false, true, false) => apply::<false, true, false>,
+        (false, true, true) => apply::<false, true, true>,
+        (true, false, false) => apply::<true, false, false>,
+        (true, false, true) => apply::<true, false, true>,
+        (true, true, false) => apply::<true, true, false>,
+        (true, true, true) => apply::<true, true, true>,
     }
 }

@@ -6,6 +6,7 @@ use super::words::{Ty, Words};
 use super::{Decoder, Fault};
 use crate::emulate::alu::{Alu, bfloat_from_f32, bfloat_from_f64, canonical, f, half_from_f32, half_from_f64};
 use crate::emulate::program::{Flush, LOCAL_WINDOW, Op, Reg, SHARED_WINDOW};
+use crate::emulate::tensor::Element;
 use crate::ptx::model::Operand;
 
 /// Float to integer: rounded as `$round` says, clamped to the type. NaN is zero from at most 32 bits to at most 32, and the
@@ -181,6 +182,9 @@ impl Decoder {
                 pair_alu(to, mode, satfinite)
             }
             (Ty::Tf32, 2) if from == Ty::F32 && mode == Some("rna") => Some(Alu::F1(f!(f32 => u32; |a| round_tf32(a)))),
+            (Ty::F16x2, 2) if matches!(from, Ty::E4m3x2 | Ty::E5m2x2) && mode == Some("rn") && !sat => {
+                Some(widen_pair(from))
+            }
             (_, 2) if !satfinite => convert_alu(to, from, mode, sat),
             _ => None,
         };
@@ -236,6 +240,18 @@ fn pair_alu(to: Ty, mode: Option<&str>, satfinite: bool) -> Option<Alu> {
         (Ty::E5m2x2, Some("rn"), true) => f!(f32, f32 => u16; |a, b| u16::from_le_bytes([e5m2(b), e5m2(a)])),
         _ => return None,
     }))
+}
+
+/// Two narrow floats to two halves, which hold all their values.
+fn widen_pair(from: Ty) -> Alu {
+    fn halves(word: u16, element: Element) -> [f16; 2] {
+        [0, 1].map(|place| half_from_f32(element.value(word.into(), place)))
+    }
+    Alu::F1(if from == Ty::E4m3x2 {
+        f!(u16 => [f16; 2]; |a| halves(a, Element::E4m3))
+    } else {
+        f!(u16 => [f16; 2]; |a| halves(a, Element::E5m2))
+    })
 }
 
 fn convert_alu(to: Ty, from: Ty, mode: Option<&str>, sat: bool) -> Option<Alu> {
@@ -331,6 +347,9 @@ fn float_to_float(to: Ty, from: Ty, mode: Option<&str>) -> Option<Alu> {
         (Ty::F32, Ty::F16, Some("rz")) => Alu::F1(f!(f32 => f16; |a| f16_towards_zero(a))),
         (Ty::F32, Ty::Bf16, Some("rn")) => Alu::F1(f!(f32 => bf16; |a| bfloat_from_f32(a))),
         (Ty::F32, Ty::Bf16, Some("rz")) => Alu::F1(f!(f32 => bf16; |a| bf16_towards_zero(a))),
+        // Without a rounding: to nearest, as ptxas takes it (Triton writes it where the value fits).
+        (Ty::F16, Ty::Bf16, None | Some("rn")) => Alu::F1(f!(f16 => bf16; |a| bfloat_from_f32(a.to_f32()))),
+        (Ty::Bf16, Ty::F16, None | Some("rn")) => Alu::F1(f!(bf16 => f16; |a| half_from_f32(a.to_f32()))),
         (Ty::F64, Ty::F16, Some("rn")) => Alu::K1(f!(f64 => f16; |a| half_from_f64(a))),
         (Ty::F32, Ty::F32, Some("rni")) => Alu::F1(f!(f32 => f32; |a| canonical(a.round_ties_even()))),
         (Ty::F32, Ty::F32, Some("rzi")) => Alu::F1(f!(f32 => f32; |a| canonical(a.trunc()))),

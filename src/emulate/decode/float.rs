@@ -10,6 +10,7 @@ use crate::emulate::alu::{
     Alu, Compare32, Compare64, bfloat_from_f32, bfloat_from_f64, canonical, compare, f, fma_bf16, fma_f16, fma_f32,
     half_from_f32, half_from_f64, max_f32, max_f64, min_f32, min_f64, pair, rsqrt_f32,
 };
+use crate::emulate::lanes::{F32x2, flush};
 use crate::emulate::program::{Bool, Compare, Flush, Op};
 use crate::ptx::model::Operand;
 
@@ -29,6 +30,45 @@ macro_rules! all_floats2 {
             _ => None,
         }
     };
+}
+
+/// The function of an instruction on two singles at once.
+pub(super) fn packed(opcode: &str, rounding: Option<&str>, ftz: bool) -> Option<Alu> {
+    macro_rules! both {
+        (|$a:ident, $b:ident| $e:expr) => {{
+            if ftz {
+                f!(F32x2, F32x2 => F32x2; |x, y| F32x2(std::array::from_fn(|half| {
+                    let ($a, $b) = (flushed(x.0[half]), flushed(y.0[half]));
+                    flushed(canonical($e))
+                })))
+            } else {
+                f!(F32x2, F32x2 => F32x2; |x, y| F32x2(std::array::from_fn(|half| {
+                    let ($a, $b) = (x.0[half], y.0[half]);
+                    canonical($e)
+                })))
+            }
+        }};
+    }
+    match (opcode, rounding) {
+        ("add", None | Some("rn")) => Some(Alu::W2(both!(|a, b| a + b))),
+        ("sub", None | Some("rn")) => Some(Alu::W2(both!(|a, b| a - b))),
+        ("mul", None | Some("rn")) => Some(Alu::W2(both!(|a, b| a * b))),
+        ("fma", Some("rn")) => Some(Alu::W3(if ftz {
+            f!(F32x2, F32x2, F32x2 => F32x2; |a, b, c| F32x2(std::array::from_fn(|half| {
+                flushed(canonical(flushed(a.0[half]).mul_add(flushed(b.0[half]), flushed(c.0[half]))))
+            })))
+        } else {
+            f!(F32x2, F32x2, F32x2 => F32x2; |a, b, c| F32x2(std::array::from_fn(|half| {
+                canonical(a.0[half].mul_add(b.0[half], c.0[half]))
+            })))
+        })),
+        _ => None,
+    }
+}
+
+/// A denormal becomes a zero of its sign.
+fn flushed(value: f32) -> f32 {
+    f32::from_bits(flush(value.to_bits()))
 }
 
 /// The function of a floating instruction with round-to-nearest or an approximation.

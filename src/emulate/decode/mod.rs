@@ -4,11 +4,15 @@
 //! instructions; then each instruction is decoded by the table of `Decoder::instruction` in the scope where it stands.
 
 mod arithmetic;
+mod asynchrony;
+mod bulk;
 mod control;
 mod convert;
 mod data;
 mod float;
+mod matrix;
 mod operands;
+mod tcgen05;
 mod words;
 
 use std::collections::HashMap;
@@ -82,6 +86,7 @@ struct Decoder {
     shared_bytes: u64,
     local_bytes: u64,
     narrow_shared: bool,
+    is_asynchronous: bool,
     module_bytes: Vec<u8>,
     dynamic: Vec<(String, u64)>,
 }
@@ -104,6 +109,7 @@ pub(super) fn decode(program: &Program, source: &str, function: &Function) -> Re
         shared_bytes: 0,
         local_bytes: 0,
         narrow_shared: false,
+        is_asynchronous: false,
         module_bytes: Vec::new(),
         dynamic: Vec::new(),
     };
@@ -196,6 +202,7 @@ impl Decoder {
             predicates: self.predicates,
             specials: std::mem::take(&mut self.specials),
             narrow_shared: self.narrow_shared,
+            is_asynchronous: self.is_asynchronous,
             module_bytes: std::mem::take(&mut self.module_bytes),
         })
     }
@@ -392,6 +399,17 @@ impl Decoder {
             "elect" => self.elect(&mut words, operands)?,
             "activemask" => self.active_mask(&mut words, operands)?,
             "bar" | "barrier" => self.barrier(&mut words, operands)?,
+            "ldmatrix" => self.move_matrix(true, &mut words, operands)?,
+            "stmatrix" => self.move_matrix(false, &mut words, operands)?,
+            "movmatrix" => self.transpose_matrix(&mut words, operands)?,
+            "mma" => self.mma(&mut words, operands)?,
+            "wgmma" => self.wgmma(&mut words, operands)?,
+            "tcgen05" => self.tcgen05(&mut words, operands)?,
+            "cp" => self.copy_async(&mut words, operands)?,
+            "mbarrier" => self.mbarrier(&mut words, operands)?,
+            "fence" => self.fence(&mut words),
+            "mapa" => self.map_address(&mut words, operands)?,
+            "getctarank" => self.cta_rank(&mut words, operands)?,
             "bra" => self.branch(&mut words, operands)?,
             "brx" => self.branch_indexed(&mut words, operands)?,
             "ret" | "exit" => {
@@ -399,8 +417,10 @@ impl Decoder {
                 Op::Exit
             }
             "trap" | "brkpt" => Op::Trap,
-            // Of no effect on values where one CTA's warps run one after another and every store is seen at once.
-            "membar" | "fence" | "prefetch" | "prefetchu" | "nanosleep" | "pmevent" | "applypriority" | "discard" => {
+            // Of no effect on values where one CTA's warps run one after another and every store is seen at once; kernels do
+            // not overlap, and warps have all the registers that they ask for.
+            "membar" | "prefetch" | "prefetchu" | "nanosleep" | "pmevent" | "applypriority" | "discard"
+            | "griddepcontrol" | "setmaxnreg" => {
                 return Ok(Op::Nothing);
             }
             opcode => return self.refuse(format!("the emulator does not know the instruction `{opcode}`")),

@@ -16,6 +16,10 @@ pub(super) enum Ty {
     Tf32,
     F32,
     F64,
+    /// Two singles in a wide register.
+    F32x2,
+    U16x2,
+    S16x2,
     E4m3x2,
     E5m2x2,
 }
@@ -43,6 +47,9 @@ impl Ty {
             "tf32" => Ty::Tf32,
             "f32" => Ty::F32,
             "f64" => Ty::F64,
+            "f32x2" => Ty::F32x2,
+            "u16x2" => Ty::U16x2,
+            "s16x2" => Ty::S16x2,
             "e4m3x2" => Ty::E4m3x2,
             "e5m2x2" => Ty::E5m2x2,
             _ => return None,
@@ -54,8 +61,8 @@ impl Ty {
             Ty::Pred => 1,
             Ty::U(bits) | Ty::S(bits) | Ty::B(bits) => bits,
             Ty::F16 | Ty::Bf16 | Ty::E4m3x2 | Ty::E5m2x2 => 16,
-            Ty::F16x2 | Ty::Bf16x2 | Ty::Tf32 | Ty::F32 => 32,
-            Ty::F64 => 64,
+            Ty::F16x2 | Ty::Bf16x2 | Ty::Tf32 | Ty::F32 | Ty::U16x2 | Ty::S16x2 => 32,
+            Ty::F64 | Ty::F32x2 => 64,
         }
     }
 
@@ -108,6 +115,13 @@ impl<'a> Words<'a> {
         };
         self.taken[place] = true;
         Ok(ty)
+    }
+
+    /// Takes the first modifier that `read` makes something of.
+    pub fn find<T>(&mut self, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let (place, found) = self.rest().find_map(|(place, word)| read(word).map(|found| (place, found)))?;
+        self.taken[place] = true;
+        Some(found)
     }
 
     /// Takes every modifier that `wanted` accepts.

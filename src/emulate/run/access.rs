@@ -1,6 +1,6 @@
 //! Loads, stores and atomics: addresses of the lanes, then each space's memory.
 
-use super::cta::Context;
+use super::cluster::Context;
 use super::shared::Accessor;
 use super::warp::Warp;
 use super::{FaultKind, Run, trouble};
@@ -22,7 +22,7 @@ pub(super) struct Access<'a> {
 }
 
 /// The space of a generic address, and the address in it.
-fn resolve(space: MemorySpace, address: u64) -> (MemorySpace, u64) {
+pub(super) fn resolve(space: MemorySpace, address: u64) -> (MemorySpace, u64) {
     match space {
         MemorySpace::Generic if address >= SHARED_WINDOW => (MemorySpace::Shared, address - SHARED_WINDOW),
         MemorySpace::Generic if address >= LOCAL_WINDOW => (MemorySpace::Local, address - LOCAL_WINDOW),
@@ -33,14 +33,19 @@ fn resolve(space: MemorySpace, address: u64) -> (MemorySpace, u64) {
 
 impl Warp {
     fn addresses(&self, access: &Access) -> Run<Lanes64> {
-        let offset = access.address.offset;
-        Ok(match access.address.base {
+        self.lane_addresses(access.address, access.active)
+    }
+
+    /// The address of each lane.
+    pub(super) fn lane_addresses(&self, address: &Address, active: u32) -> Run<Lanes64> {
+        let offset = address.offset;
+        Ok(match address.base {
             AddressBase::Constant => [offset as u64; LANES],
             AddressBase::R32(slot) => {
                 // 32-bit addresses wrap in 32 bits.
-                self.read32(slot, access.active)?.map(|base| u64::from(base.wrapping_add(offset as u32)))
+                self.read32(slot, active)?.map(|base| u64::from(base.wrapping_add(offset as u32)))
             }
-            AddressBase::R64(slot) => self.read64(slot, access.active)?.map(|base| base.wrapping_add_signed(offset)),
+            AddressBase::R64(slot) => self.read64(slot, active)?.map(|base| base.wrapping_add_signed(offset)),
         })
     }
 
@@ -58,10 +63,11 @@ impl Warp {
             for (element, values) in values.iter_mut().enumerate() {
                 let at = addresses[first] + size * element as u64;
                 let value = if space == MemorySpace::Shared {
+                    let (rank, at) = context.locate(at, first)?;
                     if element == 0 {
-                        context.shared.check(addresses[first], length, first)?;
+                        context.shared[rank].check(at, length, first)?;
                     }
-                    context.shared.load(at, size, by, active)?
+                    context.shared[rank].load(at, size, by, active)?
                 } else {
                     load_param(context, at, size, first)?
                 };
@@ -79,11 +85,13 @@ impl Warp {
                         }
                     }
                     MemorySpace::Shared => {
-                        context.shared.check(address, length, lane)?;
+                        let (rank, address) = context.locate(address, lane)?;
+                        let shared = &mut context.shared[rank];
+                        shared.check(address, length, lane)?;
                         let by = Accessor { order: &self.order, lane, line };
                         for (element, values) in values.iter_mut().enumerate() {
                             let at = address + size * element as u64;
-                            values[lane] = context.shared.load(at, size, by, 1 << lane)?;
+                            values[lane] = shared.load(at, size, by, 1 << lane)?;
                         }
                     }
                     MemorySpace::Local => {
@@ -114,6 +122,7 @@ impl Warp {
     }
 
     pub(super) fn store(&mut self, access: Access, src: &[Reg], context: &mut Context) -> Run<()> {
+        context.progress += 1;
         let Access { space, size, active, line, .. } = access;
         let addresses = self.addresses(&access)?;
         let length = size * src.len() as u64;
@@ -134,10 +143,12 @@ impl Warp {
                     }
                 }
                 MemorySpace::Shared => {
-                    context.shared.check(address, length, lane)?;
+                    let (rank, address) = context.locate(address, lane)?;
+                    let shared = &mut context.shared[rank];
+                    shared.check(address, length, lane)?;
                     let by = Accessor { order: &self.order, lane, line };
                     for (element, values) in values.iter().enumerate() {
-                        context.shared.store(address + size * element as u64, size, values[lane] & mask, by)?;
+                        shared.store(address + size * element as u64, size, values[lane] & mask, by)?;
                     }
                 }
                 MemorySpace::Local => {
@@ -163,6 +174,7 @@ impl Warp {
         (b, c): (Reg, Option<Reg>),
         context: &mut Context,
     ) -> Run<()> {
+        context.progress += 1;
         let Access { space, size, active, line, .. } = access;
         let addresses = self.addresses(&access)?;
         let b = self.read(b, active)?;
@@ -178,8 +190,9 @@ impl Warp {
                     context.global.update(offset, size, lane, &update)?
                 }
                 MemorySpace::Shared => {
-                    context.shared.check(address, size, lane)?;
-                    context.shared.update(address, size, Accessor { order: &self.order, lane, line }, &update)?
+                    let (rank, address) = context.locate(address, lane)?;
+                    context.shared[rank].check(address, size, lane)?;
+                    context.shared[rank].update(address, size, Accessor { order: &self.order, lane, line }, &update)?
                 }
                 _ => return trouble(FaultKind::Bounds, lane, "atomics work on global and shared memory only"),
             };

@@ -3,7 +3,7 @@
 
 use super::Run;
 use super::access::Access;
-use super::cta::Context;
+use super::cluster::Context;
 use super::warp::Warp;
 use crate::emulate::alu::Alu;
 use crate::emulate::lanes::{FULL, LANES, flush};

@@ -88,7 +88,7 @@ impl Shadow {
 /// One CTA's view.
 pub(super) struct Global<'a> {
     environment: &'a Environment<'a>,
-    /// The number of the CTA, x fastest.
+    /// The number of the cluster (of the CTA, where there are none), x fastest.
     pub cta: u32,
     /// The buffer of the last access, where the next one is looked for first.
     last: usize,
@@ -125,6 +125,37 @@ impl<'a> Global<'a> {
             return trouble(FaultKind::Alignment, lane, message);
         }
         Ok(address - buffer.address)
+    }
+
+    /// As [`Global::check`] for `length` bytes, aligned to `align`.
+    pub fn check_bytes(&mut self, address: u64, length: u64, align: u64, lane: usize) -> Run<u64> {
+        let offset = self.check(address & !(align - 1), align, lane).and_then(|_| {
+            let last = address + length - 1;
+            self.check(last & !(align - 1), align, lane).map(|_| ())
+        });
+        match offset {
+            Ok(()) if address.is_multiple_of(align) => Ok(address - self.environment.buffers[self.last].0.address),
+            Ok(()) => {
+                let message = format!("global address {address:#x} is not a multiple of the access's {align} bytes");
+                trouble(FaultKind::Alignment, lane, message)
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Reads bytes at `offset` of the buffer checked last.
+    pub fn load_into(&mut self, offset: u64, bytes: &mut [u8], by: Accessor) -> Run<()> {
+        let mut at = offset;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let size = if at.is_multiple_of(4) && rest.len() >= 4 { 4 } else { 1 };
+            let value = self.load(at, size, by)?.to_le_bytes();
+            let (now, later) = rest.split_at_mut(size as usize);
+            now.copy_from_slice(&value[..size as usize]);
+            rest = later;
+            at += size;
+        }
+        Ok(())
     }
 
     fn outside(&self, address: u64, length: u64, before: usize) -> String {
@@ -197,10 +228,10 @@ impl<'a> Global<'a> {
 
     fn race_inside<T>(&self, what: &str, offset: u64, write: &Write, by: Accessor) -> Run<T> {
         let label = &self.environment.buffers[self.last].0.label;
-        let Write { warp, lane, line, .. } = write;
+        let Write { agent, lane, line, .. } = write;
+        let who = by.order.agents.name(usize::from(*agent));
         let message = format!(
-            "{what} of offset {offset} of `{label}`, which warp {warp} lane {lane} wrote at line {line} with no barrier \
-             between"
+            "{what} of offset {offset} of `{label}`, which {who} lane {lane} wrote at line {line} with no barrier between"
         );
         trouble(FaultKind::Race, by.lane, message)
     }

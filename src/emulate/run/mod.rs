@@ -1,15 +1,25 @@
-//! Running a decoded kernel: [`warp`] steps one warp ([`execute`] does an instruction, over [`registers`]), [`cta`] the warps of a CTA and their barriers, [`shared`] and
-//! [`global`] are the memories with their checks, [`access`] is the way from an instruction to a memory, [`collective`]
-//! what the lanes of a warp do together.
+//! Running a decoded kernel: [`warp`] steps one warp ([`execute`] does an instruction, over [`registers`]), [`cluster`] the
+//! warps of a cluster's CTAs, [`barrier`] and [`mbarrier`] are what they wait at; [`shared`], [`global`] and
+//! [`tensor_memory`] are the memories with their checks, [`order`] what the checks know; [`access`] is the way from an
+//! instruction to a memory, [`collective`] what the lanes of a warp do together, [`copies`] what goes on beside them,
+//! [`matrix`], [`wgmma`] and [`tcgen05`] the tensor cores.
 
 mod access;
+mod barrier;
+pub(super) mod cluster;
 mod collective;
-pub(super) mod cta;
+mod copies;
 mod execute;
 mod global;
+mod matrix;
+mod mbarrier;
+mod order;
 mod registers;
 mod shared;
+mod tcgen05;
+mod tensor_memory;
 mod warp;
+mod wgmma;
 
 use std::sync::Arc;
 

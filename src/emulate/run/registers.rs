@@ -25,6 +25,11 @@ impl Warp {
     pub(super) fn read32(&self, slot: Slot, active: u32) -> Run<&Lanes32> {
         let missing = active & !self.ready32[slot as usize];
         if missing != 0 && self.check_init {
+            if self.in_flight.get(slot as usize).copied().unwrap_or(false) {
+                let lane = missing.trailing_zeros() as usize;
+                let message = "a register is used that asynchronous work is still to write: nothing waited for it";
+                return trouble(FaultKind::Uninitialised, lane, message);
+            }
             return self.unready(missing);
         }
         Ok(&self.bank32[slot as usize])

@@ -1,25 +1,16 @@
 //! Shared memory of a CTA: its words, which of them were written, and who touched each last.
 //!
-//! Order is kept by clocks. A warp's clock starts at one and goes up at each barrier and `bar.warp.sync`; an access is
-//! stamped with it. A warp also knows, for every other warp, up to which clock that warp's accesses come before its own
-//! (a barrier passes this on), and up to which its own lanes' accesses come before each other's: `bar.arrive`, which
-//! does not wait, moves the clock but not that. Two accesses to one cell race if one writes and neither comes before the
-//! other.
+//! Order is kept by clocks ([`super::order`]). A warp's clock starts at one and goes up at each barrier and
+//! `bar.warp.sync`; an access is stamped with it. `bar.arrive`, which does not wait, moves the clock but not that up to
+//! which a warp's own lanes are in order.
 //!
 //! A cell is a word; a byte where the kernel has narrower accesses.
 
-use super::{FaultKind, Run, trouble};
+use std::collections::HashMap;
 
-/// What a warp knows of order.
-#[derive(Debug, Default)]
-pub(super) struct Order {
-    pub warp: usize,
-    pub clock: u32,
-    /// The clock up to which the accesses of this warp's lanes come before each other's next ones.
-    pub synced: u32,
-    /// For each warp, the clock up to which its accesses come before this warp's next one.
-    pub seen: Vec<u32>,
-}
+use super::order::{Agents, Order};
+use super::{FaultKind, Run, trouble};
+use crate::emulate::Checks;
 
 /// Who makes an access: the warp's order, the lane (the first of several), and the line of its instruction.
 #[derive(Clone, Copy)]
@@ -29,12 +20,38 @@ pub(super) struct Accessor<'a> {
     pub line: u32,
 }
 
+/// Who makes an asynchronous access: an agent of the warp that issued it.
+#[derive(Clone, Copy)]
+pub(super) struct AsyncAccessor<'a> {
+    pub agent: usize,
+    pub clock: u32,
+    /// The issuing warp's order when it was issued, and the lane.
+    pub order: &'a Order,
+    pub lane: usize,
+    pub line: u32,
+    /// True for the asynchronous proxy, which sees ordinary stores only past a `fence.proxy.async`.
+    pub proxied: bool,
+}
+
+impl AsyncAccessor<'_> {
+    /// Whether an access at `clock` of `agent`, by `lane`, comes before this one.
+    fn follows(&self, agent: usize, clock: u32, lanes: u32) -> bool {
+        if agent == self.agent {
+            return true;
+        }
+        if agent == self.order.agent {
+            return clock <= self.order.synced || lanes & !(1 << self.lane) == 0;
+        }
+        clock <= self.order.known.seen[agent]
+    }
+}
+
 /// The last write of a cell. `clock` zero: none.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Write {
     pub clock: u32,
     pub line: u32,
-    pub warp: u8,
+    pub agent: u16,
     pub lane: u8,
     atomic: bool,
 }
@@ -42,76 +59,104 @@ pub(super) struct Write {
 impl Write {
     pub fn by(by: Accessor) -> Self {
         let Accessor { order, lane, line } = by;
-        Self { clock: order.clock, line, warp: order.warp as u8, lane: lane as u8, atomic: false }
+        Self { clock: order.clock, line, agent: order.agent as u16, lane: lane as u8, atomic: false }
     }
 
     /// Whether it was made by another lane of the same warp in the same instruction.
     pub fn is_same_instruction(&self, by: Accessor) -> bool {
-        self.line == by.line && self.warp as usize == by.order.warp && self.clock == by.order.clock
+        self.line == by.line && self.agent as usize == by.order.agent && self.clock == by.order.clock
     }
 
-    /// In one word, without the atomic mark: 32 bits of clock, 22 of line, 5 of warp, 5 of lane.
+    /// In one word, without the atomic mark: 27 bits of clock, 20 of line, 12 of agent, 5 of lane.
     pub fn pack(self) -> u64 {
-        let Self { clock, line, warp, lane, .. } = self;
-        u64::from(clock) << 32 | u64::from(line & 0x3f_ffff) << 10 | u64::from(warp & 31) << 5 | u64::from(lane & 31)
+        let Self { clock, line, agent, lane, .. } = self;
+        let clock = u64::from(clock.min((1 << 27) - 1));
+        clock << 37 | u64::from(line & 0xf_ffff) << 17 | u64::from(agent & 0xfff) << 5 | u64::from(lane & 31)
     }
 
     /// The inverse of [`Write::pack`].
     pub fn unpack(word: u64) -> Self {
-        let line = (word >> 10) as u32 & 0x3f_ffff;
-        Self { clock: (word >> 32) as u32, line, warp: (word >> 5) as u8 & 31, lane: word as u8 & 31, atomic: false }
+        let line = (word >> 17) as u32 & 0xf_ffff;
+        let (agent, lane) = ((word >> 5) as u16 & 0xfff, word as u8 & 31);
+        Self { clock: (word >> 37) as u32, line, agent, lane, atomic: false }
     }
 }
 
-/// One warp's last reads of a cell: the lanes that read it at that clock.
+/// One agent's last reads of a cell: the lanes that read it at that clock.
 #[derive(Clone, Copy, Default)]
 struct Read {
     clock: u32,
     lanes: u32,
 }
 
+/// A memory with checks: the shared memory of a CTA, or its tensor memory.
 #[derive(Default)]
 pub(super) struct Shared {
+    /// What it is called in messages.
+    name: &'static str,
     bytes: u32,
     words: Vec<u32>,
     /// Four bits for each word: which of its bytes were written.
     written: Vec<u8>,
-    warps: usize,
+    agents: Agents,
+    /// The number of the CTA's first agent.
+    first: usize,
+    /// Reads by agents of other CTAs of the cluster, by cell: rare.
+    remote: HashMap<usize, Vec<(usize, Read)>>,
     /// log2 of a cell's bytes.
     cell_log2: u32,
     writes: Vec<Write>,
-    /// `warps` marks for each cell.
+    /// A mark for each cell and agent of the CTA.
     reads: Vec<Read>,
     check_race: bool,
     check_init: bool,
 }
 
 impl Shared {
-    /// Makes it new for a CTA.
-    pub fn reset(&mut self, bytes: u32, warps: usize, narrow: bool, check_race: bool, check_init: bool) {
+    /// Makes it new for the CTA of `rank`.
+    pub fn reset(&mut self, name: &'static str, bytes: u32, agents: Agents, rank: usize, narrow: bool, checks: Checks) {
         let words = bytes.div_ceil(4) as usize;
+        self.name = name;
         self.bytes = bytes;
-        self.warps = warps;
+        self.agents = agents;
+        self.first = rank * agents.per_cta();
+        self.remote.clear();
         self.cell_log2 = if narrow { 0 } else { 2 };
-        self.check_race = check_race;
-        self.check_init = check_init;
+        self.check_race = checks.race;
+        self.check_init = checks.init;
         refill(&mut self.words, words);
-        refill(&mut self.written, if check_init { words } else { 0 });
-        let cells = if check_race { (bytes as usize).div_ceil(1 << self.cell_log2) } else { 0 };
+        refill(&mut self.written, if checks.init { words } else { 0 });
+        let cells = if checks.race { (bytes as usize).div_ceil(1 << self.cell_log2) } else { 0 };
         refill(&mut self.writes, cells);
-        refill(&mut self.reads, cells * warps);
+        refill(&mut self.reads, cells * agents.per_cta());
+    }
+
+    /// Takes over all that a smaller memory of the same CTA holds.
+    pub fn take_over(&mut self, old: &Shared) {
+        self.words[..old.words.len()].copy_from_slice(&old.words);
+        self.written[..old.written.len()].copy_from_slice(&old.written);
+        self.writes[..old.writes.len()].copy_from_slice(&old.writes);
+        self.reads[..old.reads.len()].copy_from_slice(&old.reads);
+    }
+
+    /// Forgets what was written to a range of words.
+    pub fn forget(&mut self, range: std::ops::Range<u64>) {
+        if self.check_init {
+            self.written[(range.start / 4) as usize..(range.end / 4) as usize].fill(0);
+        }
     }
 
     /// Checks that `length` bytes at `address` are shared memory, aligned to `length`.
     pub fn check(&self, address: u64, length: u64, lane: usize) -> Run<()> {
         if address.saturating_add(length) > u64::from(self.bytes) {
-            let bytes = self.bytes;
+            let (name, bytes) = (self.name, self.bytes);
             let message =
-                format!("{length} bytes at shared address {address:#x} are not inside the CTA's {bytes} bytes");
+                format!("{length} bytes at {name} address {address:#x} are not inside the CTA's {bytes} bytes");
             return trouble(FaultKind::Bounds, lane, message);
         }
         if !address.is_multiple_of(length) {
-            let message = format!("shared address {address:#x} is not a multiple of the access's {length} bytes");
+            let name = self.name;
+            let message = format!("{name} address {address:#x} is not a multiple of the access's {length} bytes");
             return trouble(FaultKind::Alignment, lane, message);
         }
         Ok(())
@@ -127,12 +172,13 @@ impl Shared {
                 if write.clock != 0
                     && let Some(lane) = unordered(&write, order, lanes)
                 {
-                    return race(address, lane, "read", &write, order.warp);
+                    return self.race(address, lane, "read", &write, order.agent);
                 }
-                let read = &mut self.reads[cell * self.warps + order.warp];
+                let (synced, clock) = (order.synced, order.clock);
+                let read = self.read_mark(cell, order.agent);
                 // Reads since the lanes last met still count.
-                let others = if read.clock > order.synced { read.lanes } else { 0 };
-                *read = Read { clock: order.clock, lanes: lanes | others };
+                let others = if read.clock > synced { read.lanes } else { 0 };
+                *read = Read { clock, lanes: lanes | others };
             }
         }
         Ok(self.get(address, size))
@@ -163,7 +209,8 @@ impl Shared {
         if !self.check_init || self.is_written(address, size) {
             return Ok(());
         }
-        let message = format!("{size} bytes at shared address {address:#x} are {what} and nothing wrote them");
+        let name = self.name;
+        let message = format!("{size} bytes at {name} address {address:#x} are {what} and nothing wrote them");
         trouble(FaultKind::Uninitialised, lane, message)
     }
 
@@ -174,32 +221,144 @@ impl Shared {
             // Lanes that write one value in one instruction agree; atomics are ordered among themselves.
             let agreed = write.is_same_instruction(by) && same_value || atomic && write.atomic;
             if write.clock != 0 && !agreed && unordered(&write, order, 1 << lane).is_some() {
-                return race(address, lane, "write", &write, order.warp);
+                return self.race(address, lane, "write", &write, order.agent);
             }
-            let marks = &self.reads[cell * self.warps..(cell + 1) * self.warps];
-            for (warp, read) in marks.iter().enumerate() {
-                let others = if warp != order.warp {
-                    if read.clock > order.seen[warp] { read.lanes } else { 0 }
+            let unordered = |agent: usize, read: &Read| {
+                if agent != order.agent {
+                    if read.clock > order.known.seen[agent] { read.lanes } else { 0 }
                 } else if read.clock > order.synced {
                     read.lanes & !(1 << lane)
                 } else {
                     0
-                };
-                if others != 0 {
-                    let reader = others.trailing_zeros();
-                    return trouble(
-                        FaultKind::Race,
-                        lane,
-                        format!(
-                            "write of shared address {address:#x}, which warp {warp} lane {reader} read with no barrier \
-                             between"
-                        ),
-                    );
                 }
-            }
+            };
+            self.expect_reads_ordered(cell, address, lane, unordered)?;
             self.writes[cell] = Write { atomic, ..Write::by(by) };
         }
         Ok(())
+    }
+
+    /// The mark of an agent's reads of a cell.
+    fn read_mark(&mut self, cell: usize, agent: usize) -> &mut Read {
+        let (first, count) = (self.first, self.agents.per_cta());
+        if (first..first + count).contains(&agent) {
+            return &mut self.reads[cell * count + agent - first];
+        }
+        let marks = self.remote.entry(cell).or_default();
+        let place = marks.iter().position(|(other, _)| *other == agent).unwrap_or_else(|| {
+            marks.push((agent, Read::default()));
+            marks.len() - 1
+        });
+        &mut marks[place].1
+    }
+
+    /// A fault if `unordered` finds lanes among the marks of a cell's reads.
+    fn expect_reads_ordered(
+        &self,
+        cell: usize,
+        address: u64,
+        lane: usize,
+        unordered: impl Fn(usize, &Read) -> u32,
+    ) -> Run<()> {
+        let count = self.agents.per_cta();
+        let own = self.reads[cell * count..(cell + 1) * count].iter().enumerate();
+        let own = own.filter(|(_, read)| read.clock != 0).map(|(place, read)| (self.first + place, read));
+        let remote = self.remote.get(&cell).into_iter().flatten().map(|(agent, read)| (*agent, read));
+        for (agent, read) in own.chain(remote) {
+            let others = unordered(agent, read);
+            if others != 0 {
+                let (name, who, reader) = (self.name, self.agents.name(agent), others.trailing_zeros());
+                let message = format!(
+                    "write of {name} address {address:#x}, which {who} lane {reader} read with no barrier between"
+                );
+                return trouble(FaultKind::Race, lane, message);
+            }
+        }
+        Ok(())
+    }
+
+    /// An asynchronous read of `size` bytes (a multiple of four) at a checked address.
+    pub fn read_async(&mut self, address: u64, size: u64, by: AsyncAccessor) -> Run<()> {
+        for word in (address..address + size).step_by(4) {
+            self.expect_written(word, 4, by.lane, "read")?;
+        }
+        if !self.check_race {
+            return Ok(());
+        }
+        for cell in self.cells(address, size) {
+            let write = self.writes[cell];
+            self.expect_visible(address, &write, by, "read")?;
+            *self.read_mark(cell, by.agent) = Read { clock: by.clock, lanes: 1 << by.lane };
+        }
+        Ok(())
+    }
+
+    /// Checks and marks an asynchronous write of `size` bytes at a checked address; [`Shared::put`] writes them.
+    pub fn write_async(&mut self, address: u64, size: u64, by: AsyncAccessor) -> Run<()> {
+        if !self.check_race {
+            return Ok(());
+        }
+        for cell in self.cells(address, size) {
+            let write = self.writes[cell];
+            self.expect_visible(address, &write, by, "write")?;
+            let unordered = |agent: usize, read: &Read| {
+                if by.follows(agent, read.clock, read.lanes) { 0 } else { read.lanes }
+            };
+            self.expect_reads_ordered(cell, address, by.lane, unordered)?;
+            let (agent, lane) = (by.agent as u16, by.lane as u8);
+            self.writes[cell] = Write { clock: by.clock, line: by.line, agent, lane, atomic: false };
+        }
+        Ok(())
+    }
+
+    /// Makes an asynchronous write that has completed one of the issuing lane's own.
+    pub fn adopt(&mut self, address: u64, size: u64, by: Accessor) {
+        if self.check_race {
+            for cell in self.cells(address, size) {
+                self.writes[cell] = Write::by(by);
+            }
+        }
+    }
+
+    /// A fault if an asynchronous access does not follow `write`, or follows it without the fence between the proxies.
+    fn expect_visible(&self, address: u64, write: &Write, by: AsyncAccessor, what: &str) -> Run<()> {
+        let agent = usize::from(write.agent);
+        if write.clock == 0 || agent == by.agent {
+            return Ok(());
+        }
+        if !by.follows(agent, write.clock, 1 << write.lane) {
+            return self.race(address, by.lane, what, write, by.order.agent);
+        }
+        let ordinary = self.agents.split(agent).0 == super::order::Agent::Warp;
+        if by.proxied && ordinary && write.clock > by.order.known.fenced[agent] {
+            let (name, who, line) = (self.name, self.agents.name(agent), write.line);
+            let message = format!(
+                "an asynchronous {what} of {name} address {address:#x}, which {who} lane {} wrote at line {line} with no \
+                 fence.proxy.async between",
+                write.lane
+            );
+            return trouble(FaultKind::Race, by.lane, message);
+        }
+        Ok(())
+    }
+
+    fn race<T>(&self, address: u64, lane: usize, what: &str, write: &Write, agent: usize) -> Run<T> {
+        let Write { line, agent: other, lane: other_lane, .. } = *write;
+        let other = usize::from(other);
+        let (name, who) = (self.name, self.agents.name(other));
+        let between = match self.agents.split(other).0 {
+            super::order::Agent::Warp if other == agent => "bar.warp.sync or barrier",
+            super::order::Agent::Warp => "barrier",
+            _ => "wait for it",
+        };
+        trouble(
+            FaultKind::Race,
+            lane,
+            format!(
+                "{what} of {name} address {address:#x}, which {who} lane {other_lane} wrote at line {line} with no {between} \
+                 between"
+            ),
+        )
     }
 
     fn cells(&self, address: u64, size: u64) -> std::ops::Range<usize> {
@@ -219,7 +378,8 @@ impl Shared {
         }
     }
 
-    fn get(&self, address: u64, size: u64) -> u64 {
+    /// `size` ≤ 8 bytes at a checked address.
+    pub fn get(&self, address: u64, size: u64) -> u64 {
         let index = (address / 4) as usize;
         match size {
             8 => u64::from(self.words[index]) | u64::from(self.words[index + 1]) << 32,
@@ -228,7 +388,8 @@ impl Shared {
         }
     }
 
-    fn put(&mut self, address: u64, size: u64, value: u64) {
+    /// Puts `size` ≤ 8 bytes at a checked address, without a check.
+    pub fn put(&mut self, address: u64, size: u64, value: u64) {
         let index = (address / 4) as usize;
         let (mask, shift) = match size {
             8 => {
@@ -251,27 +412,15 @@ impl Shared {
 
 /// The first of `lanes` that `write` does not come before.
 pub(super) fn unordered(write: &Write, order: &Order, lanes: u32) -> Option<usize> {
-    let others = if write.warp as usize != order.warp {
-        if write.clock > order.seen[write.warp as usize] { lanes } else { 0 }
+    let agent = usize::from(write.agent);
+    let others = if agent != order.agent {
+        if write.clock > order.known.seen[agent] { lanes } else { 0 }
     } else if write.clock > order.synced {
         lanes & !(1 << write.lane)
     } else {
         0
     };
     (others != 0).then_some(others.trailing_zeros() as usize)
-}
-
-fn race<T>(address: u64, lane: usize, what: &str, write: &Write, warp: usize) -> Run<T> {
-    let Write { line, warp: other, lane: other_lane, .. } = write;
-    let between = if usize::from(*other) == warp { "bar.warp.sync or barrier" } else { "barrier" };
-    trouble(
-        FaultKind::Race,
-        lane,
-        format!(
-            "{what} of shared address {address:#x}, which warp {other} lane {other_lane} wrote at line {line} with no \
-             {between} between"
-        ),
-    )
 }
 
 fn refill<T: Clone + Default>(vector: &mut Vec<T>, length: usize) {

@@ -1,7 +1,10 @@
 //! One warp: its registers, its stack of diverged paths, and the step that executes an instruction on all active lanes.
 
-use super::cta::Context;
-use super::shared::Order;
+use super::barrier::Arrival;
+use super::cluster::Context;
+use super::copies::Copies;
+use super::order::Order;
+use super::wgmma::Groups;
 use super::{FaultKind, Run, trouble};
 use crate::emulate::lanes::{FULL, LANES, Lanes32, Lanes64, lanes};
 use crate::emulate::program::{Code, LaneMask, Op, PredicateUse, Reduction, Slot, Special};
@@ -17,28 +20,52 @@ pub(super) struct Frame {
 /// A pc or join that is never reached.
 const NEVER: usize = usize::MAX;
 
+/// What a warp asks for again until it has come to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Poll {
+    /// A phase of an mbarrier.
+    MBarrier { rank: usize, address: u64 },
+    /// `barrier.cluster.wait`.
+    Cluster,
+    /// Columns of tensor memory.
+    TensorMemory { columns: u32 },
+}
+
+impl Poll {
+    /// Whether the instruction may end without success.
+    pub fn may_give_up(self) -> bool {
+        matches!(self, Poll::MBarrier { .. })
+    }
+}
+
 /// What a warp waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Ready,
-    /// At barrier `id`; the instruction's number, for messages.
-    Waiting {
-        id: u32,
-        at: usize,
-    },
+    /// At a named barrier.
+    Waiting(u32),
+    Polling(Poll),
     Done,
 }
 
-/// Why a warp stopped stepping.
+/// Why a warp stopped stepping. At a barrier and a poll it has not stepped past the instruction.
 pub(super) enum Pause {
     Done,
-    Barrier { id: u32, threads: Option<u32>, wait: bool, vote: u32 },
+    /// Its turn is over.
+    Slice,
+    Barrier(Arrival),
+    Poll(Poll),
 }
+
+/// Steps that a warp may take in one turn: one that spins on what another will write lets that one run.
+const SLICE: u64 = 1 << 16;
 
 /// The registers and the control state of 32 threads.
 #[derive(Default)]
 pub(super) struct Warp {
     pub order: Order,
+    /// Its number in the CTA.
+    pub index: usize,
     /// Lanes that exist.
     pub threads: u32,
     /// Lanes that have not returned.
@@ -57,22 +84,35 @@ pub(super) struct Warp {
     /// What the barrier that the warp waits at will write.
     reduction: Option<Reduction>,
     pub(super) check_init: bool,
+    /// The wait that the warp is at is to end without success.
+    pub told_not_yet: bool,
+    /// `cp.async` that is pending.
+    pub(super) copies: Copies,
+    /// `wgmma` that is pending.
+    pub(super) groups: Groups,
+    /// For each narrow register, whether asynchronous work is to write it; empty where there is none.
+    pub(super) in_flight: Vec<bool>,
+    /// Registers that `tcgen05.ld` is to write.
+    pub(super) tensor_loads: Vec<Slot>,
 }
 
 impl Warp {
-    /// Makes it new for warp `index` of a CTA.
-    pub fn reset(&mut self, context: &Context, index: usize, warps: usize, cta: [u32; 3]) {
+    /// Makes it new for warp `index` of the CTA of the context's rank.
+    pub fn reset(&mut self, context: &Context, index: usize, cta: [u32; 3]) {
         let code = context.environment.code;
         let config = context.environment.config;
         let block = config.block.map(u64::from);
         let threads = block.iter().product::<u64>() - 32 * index as u64;
         self.threads = if threads >= 32 { FULL } else { (1 << threads) - 1 };
         self.alive = self.threads;
-        self.order.warp = index;
-        self.order.clock = 1;
-        self.order.synced = 0;
-        self.order.seen.clear();
-        self.order.seen.resize(warps, 0);
+        self.index = index;
+        self.order.reset(context.agents, context.rank, index);
+        self.told_not_yet = false;
+        self.copies = Copies::default();
+        self.groups = Groups::default();
+        self.in_flight.clear();
+        self.in_flight.resize(if code.is_asynchronous { code.bank32.len() } else { 0 }, false);
+        self.tensor_loads.clear();
         self.frames.clear();
         self.frames.push(Frame { pc: 0, join: NEVER, mask: self.threads });
         self.bank32.clone_from(&code.bank32);
@@ -94,7 +134,7 @@ impl Warp {
         self.reduction = None;
         self.check_init = context.environment.checks.init;
         for &(slot, special) in &code.specials {
-            let value = |lane| special_value(special, context, index, warps, cta, lane);
+            let value = |lane| special_value(special, context, index, cta, lane);
             self.bank32[slot as usize] = std::array::from_fn(value);
         }
     }
@@ -107,6 +147,7 @@ impl Warp {
     /// Steps until the warp has returned or is at a barrier.
     pub fn run(&mut self, context: &mut Context) -> Run<Pause> {
         let code = context.environment.code;
+        let last = context.steps.saturating_add(SLICE);
         loop {
             let Some(frame) = self.frames.last().copied() else { return Ok(Pause::Done) };
             let mask = frame.mask & self.alive;
@@ -120,6 +161,9 @@ impl Warp {
                     None,
                     format!("the CTA has taken {} warp instructions without an end", context.steps),
                 );
+            }
+            if context.steps == last {
+                return Ok(Pause::Slice);
             }
             context.steps += 1;
             let instruction = &code.instructions[frame.pc];
@@ -158,9 +202,17 @@ impl Warp {
                     return trouble(FaultKind::Trap, active.trailing_zeros() as usize, "the kernel trapped");
                 }
                 Op::Barrier { id, threads, wait, reduce } if active != 0 => {
-                    let pause = self.barrier(*id, *threads, *wait, reduce.as_ref(), active, context)?;
-                    self.advance();
-                    return Ok(pause);
+                    return self.barrier(*id, *threads, *wait, reduce.as_ref(), active, context);
+                }
+                Op::Async(op) if active != 0 => {
+                    if let Some(poll) = self.asynchronous(op, active, instruction.line, context)? {
+                        return Ok(Pause::Poll(poll));
+                    }
+                }
+                Op::Tensor(op) if active != 0 => {
+                    if let Some(poll) = self.tensor(op, active, instruction.line, context)? {
+                        return Ok(Pause::Poll(poll));
+                    }
                 }
                 _ if active == 0 => {}
                 op => self.execute(op, active, instruction.line, context)?,
@@ -169,7 +221,8 @@ impl Warp {
         }
     }
 
-    fn advance(&mut self) {
+    /// Steps past the instruction that the warp is at.
+    pub fn advance(&mut self) {
         if let Some(frame) = self.frames.last_mut() {
             frame.pc += 1;
         }
@@ -219,7 +272,7 @@ impl Warp {
             }
             None => 0,
         };
-        Ok(Pause::Barrier { id, threads, wait, vote })
+        Ok(Pause::Barrier(Arrival { id, threads, wait, vote }))
     }
 
     /// Ends the wait at a barrier, with the number of threads whose predicate held and of all of them.
@@ -234,7 +287,7 @@ impl Warp {
     }
 
     /// A register that must hold one value in all active lanes.
-    fn uniform(&self, slot: Slot, active: u32) -> Run<u32> {
+    pub(super) fn uniform(&self, slot: Slot, active: u32) -> Run<u32> {
         let values = self.read32(slot, active)?;
         let first = values[active.trailing_zeros() as usize % LANES];
         match lanes(active).find(|&lane| values[lane] != first) {
@@ -244,7 +297,7 @@ impl Warp {
     }
 }
 
-fn special_value(special: Special, context: &Context, warp: usize, warps: usize, cta: [u32; 3], lane: usize) -> u32 {
+fn special_value(special: Special, context: &Context, warp: usize, cta: [u32; 3], lane: usize) -> u32 {
     let config = context.environment.config;
     let code = context.environment.code;
     let thread = context.thread(warp, lane);
@@ -252,14 +305,18 @@ fn special_value(special: Special, context: &Context, warp: usize, warps: usize,
     match special {
         Special::Tid(axis) => thread[axis],
         Special::Ntid(axis) => config.block[axis],
-        Special::Ctaid(axis) | Special::ClusterId(axis) => cta[axis],
-        Special::Nctaid(axis) | Special::ClusterCount(axis) => config.grid[axis],
-        // Clusters are of one CTA.
-        Special::ClusterCtaid(_) | Special::ClusterRank | Special::GridId => 0,
-        Special::ClusterNctaid(_) | Special::ClusterSize => 1,
+        Special::Ctaid(axis) => cta[axis],
+        Special::Nctaid(axis) => config.grid[axis],
+        Special::ClusterId(axis) => cta[axis] / config.cluster[axis],
+        Special::ClusterCount(axis) => config.grid[axis] / config.cluster[axis],
+        Special::ClusterCtaid(axis) => cta[axis] % config.cluster[axis],
+        Special::ClusterNctaid(axis) => config.cluster[axis],
+        Special::ClusterRank => context.rank as u32,
+        Special::ClusterSize => context.agents.ctas as u32,
+        Special::GridId => 0,
         Special::Lane => lane as u32,
         Special::Warp => warp as u32,
-        Special::Warps => warps as u32,
+        Special::Warps => context.agents.warps as u32,
         Special::LaneMask(mask) => {
             let (eq, lt) = (1 << lane, before(lane as u32).wrapping_sub(1));
             match mask {

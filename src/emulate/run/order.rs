@@ -1,0 +1,190 @@
+//! What a warp knows of the order of things.
+//!
+//! Every agent that touches memory has a number and a clock: a warp is one, and where a kernel has asynchronous
+//! instructions each warp has further ones, which stand for the work that it has issued and that goes on beside it. An access
+//! is stamped with its agent's clock. A warp knows, for every agent, up to which clock that agent's accesses come before
+//! its own: barriers and mbarriers pass this on, and a wait adds the asynchronous work that it waited for. Two accesses to
+//! one cell race if one writes and neither comes before the other: that is how a missing wait is seen, too.
+
+/// The agents of a warp. The first is the warp itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Agent {
+    /// The threads of the warp.
+    Warp,
+    /// `cp.async`: complete at `cp.async.wait_group` or through an mbarrier.
+    Copy,
+    /// `wgmma`: complete at `wgmma.wait_group`.
+    WarpGroup,
+    /// `tcgen05.mma` and `tcgen05.cp`: complete through `tcgen05.commit` and an mbarrier.
+    Tensor,
+    /// `tcgen05.ld`: complete at `tcgen05.wait::ld`.
+    TensorLoad,
+    /// `tcgen05.st`: complete at `tcgen05.wait::st`.
+    TensorStore,
+    /// Bulk and tensor copies: complete through an mbarrier or a bulk group.
+    Bulk,
+}
+
+impl Agent {
+    /// Agents of one warp where a kernel has asynchronous instructions.
+    pub const KINDS: usize = 7;
+
+    fn of(kind: usize) -> Self {
+        use Agent::{Bulk, Copy, Tensor, TensorLoad, TensorStore, Warp, WarpGroup};
+        [Warp, Copy, WarpGroup, Tensor, TensorLoad, TensorStore, Bulk][kind]
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Agent::Warp => "",
+            Agent::Copy => "cp.async of ",
+            Agent::WarpGroup => "wgmma of ",
+            Agent::Tensor => "tcgen05 work of ",
+            Agent::TensorLoad => "tcgen05.ld of ",
+            Agent::TensorStore => "tcgen05.st of ",
+            Agent::Bulk => "bulk copy of ",
+        }
+    }
+}
+
+/// How agents are numbered: those of a CTA follow each other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Agents {
+    /// Warps of a CTA.
+    pub warps: usize,
+    /// Agents of a warp: one, or [`Agent::KINDS`].
+    pub kinds: usize,
+    /// CTAs of a cluster.
+    pub ctas: usize,
+}
+
+impl Agents {
+    pub fn per_cta(self) -> usize {
+        self.warps * self.kinds
+    }
+
+    pub fn count(self) -> usize {
+        self.per_cta() * self.ctas
+    }
+
+    /// The number of an agent of the warp whose own agent is `warp`.
+    pub fn of_warp(self, warp: usize, agent: Agent) -> usize {
+        warp + if self.kinds > 1 { agent as usize * self.warps } else { 0 }
+    }
+
+    /// The number of a warp's own agent.
+    pub fn warp(self, rank: usize, warp: usize) -> usize {
+        rank * self.per_cta() + warp
+    }
+
+    /// The agent's kind, the CTA's rank in its cluster, and the warp.
+    pub fn split(self, agent: usize) -> (Agent, usize, usize) {
+        let inside = agent % self.per_cta().max(1);
+        (
+            Agent::of(inside / self.warps.max(1) % Agent::KINDS),
+            agent / self.per_cta().max(1),
+            inside % self.warps.max(1),
+        )
+    }
+
+    /// The agent in words.
+    pub fn name(self, agent: usize) -> String {
+        let (kind, rank, warp) = self.split(agent);
+        let cta = if self.ctas > 1 { format!("CTA {rank} of the cluster, ") } else { String::new() };
+        format!("{cta}{}warp {warp}", kind.name())
+    }
+}
+
+/// For each agent, up to which clock its accesses come before what the holder does next, and up to which its ordinary
+/// stores have been made visible to asynchronous readers by `fence.proxy.async`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Knowledge {
+    pub seen: Vec<u32>,
+    pub fenced: Vec<u32>,
+}
+
+impl Knowledge {
+    pub fn reset(&mut self, agents: Agents) {
+        self.seen.clear();
+        self.seen.resize(agents.count(), 0);
+        self.fenced.clear();
+        self.fenced.resize(if agents.kinds > 1 { agents.count() } else { 0 }, 0);
+    }
+
+    /// Adds what another knows.
+    pub fn join(&mut self, other: &Knowledge) {
+        for (mine, theirs) in [(&mut self.seen, &other.seen), (&mut self.fenced, &other.fenced)] {
+            if mine.len() < theirs.len() {
+                mine.resize(theirs.len(), 0);
+            }
+            for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                *mine = (*mine).max(*theirs);
+            }
+        }
+    }
+
+    /// Adds that `agent`'s accesses up to `clock` come before.
+    pub fn add(&mut self, agent: usize, clock: u32) {
+        if self.seen.len() <= agent {
+            self.seen.resize(agent + 1, 0);
+        }
+        self.seen[agent] = self.seen[agent].max(clock);
+    }
+}
+
+/// What a warp knows of order.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    /// The number of the warp's own agent.
+    pub agent: usize,
+    pub agents: Agents,
+    pub clock: u32,
+    /// The clock up to which the accesses of this warp's lanes come before each other's next ones.
+    pub synced: u32,
+    pub known: Knowledge,
+    /// Clocks of the warp's asynchronous agents.
+    pub issued: [u32; Agent::KINDS],
+}
+
+impl Order {
+    pub fn reset(&mut self, agents: Agents, rank: usize, warp: usize) {
+        *self = Self { known: std::mem::take(&mut self.known), ..Self::default() };
+        self.agents = agents;
+        self.agent = agents.warp(rank, warp);
+        self.clock = 1;
+        self.known.reset(agents);
+    }
+
+    /// What another learns that this warp's accesses so far come before; the clock moves on.
+    pub fn release(&mut self, to: &mut Knowledge) {
+        to.join(&self.known);
+        to.add(self.agent, self.clock);
+        self.clock += 1;
+    }
+
+    /// `fence.proxy.async`: ordinary stores so far, and those that are known to come before, are visible to asynchronous
+    /// readers.
+    pub fn fence_proxy(&mut self) {
+        let Knowledge { seen, fenced } = &mut self.known;
+        for (fenced, seen) in fenced.iter_mut().zip(seen) {
+            *fenced = (*fenced).max(*seen);
+        }
+        if let Some(own) = fenced.get_mut(self.agent) {
+            *own = self.clock;
+        }
+        self.clock += 1;
+    }
+
+    /// Begins an asynchronous operation of `agent`: its number and clock.
+    pub fn issue(&mut self, agent: Agent) -> (usize, u32) {
+        let clock = &mut self.issued[agent as usize];
+        *clock += 1;
+        (self.agents.of_warp(self.agent, agent), *clock)
+    }
+
+    /// The work of `agent` up to `clock` is complete for this warp.
+    pub fn complete(&mut self, agent: Agent, clock: u32) {
+        let agent = self.agents.of_warp(self.agent, agent);
+        self.known.add(agent, clock);
+    }
+}
