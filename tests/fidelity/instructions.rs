@@ -7,7 +7,7 @@ use tilewright::device::Device;
 use crate::known;
 use crate::launch::{self, Launch};
 use crate::operands::{Kind, cases, distance, value};
-use crate::recorded::{Entry, Recording, recording};
+use crate::recorded::{self, Entry, Recording};
 use crate::report::write;
 use crate::table::{Bound, Promise, Row, rows};
 
@@ -276,7 +276,7 @@ fn judge(outcomes: &[Outcome]) {
 #[test]
 fn instructions_against_a_device() {
     let emulator = launch::open("emulator").expect("the emulator is always there");
-    let recorded = recording();
+    let recorded = recorded::instructions();
     let Some(gpu) = launch::gpu() else {
         let mut outcomes = Vec::new();
         for work in rows().into_iter().map(Work::new) {

@@ -71,7 +71,8 @@ pub const GAPS: &[&str] = &[
 ];
 
 /// Instructions whose bits differ, and why that is accepted.
-pub const ACCEPTED: &[(&str, &str)] = &[];
+pub const ACCEPTED: &[(&str, &str)] =
+    &[("m16n8k32.f16.e4m3.e4m3.f16", "the emulator loses an infinite sum of the first half of k")];
 
 /// Whether `pattern` names `instruction`.
 pub fn names(pattern: &str, instruction: &str) -> bool {

@@ -1,6 +1,7 @@
 //! How faithful the emulator is: the same small kernels on it and on a device, bit for bit.
 
 mod accumulate;
+mod assemble;
 mod families;
 mod instructions;
 mod known;

@@ -29,9 +29,14 @@ pub enum Entry {
     Samples(String),
 }
 
-/// What is embedded.
-pub fn recording() -> Recording {
-    serde_json::from_str(include_str!("recorded/device.json")).expect("the recording reads")
+/// What is embedded of plain instructions: the `.recorded.json` of a run on a device.
+pub fn instructions() -> Recording {
+    serde_json::from_str(include_str!("recorded/instructions.json")).expect("the recording reads")
+}
+
+/// What is embedded of tensor cores: the `.tensor.recorded.json` of a run on a device.
+pub fn tensor() -> Recording {
+    serde_json::from_str(include_str!("recorded/tensor.json")).expect("the recording reads")
 }
 
 /// Which of `count` cases are kept of an approximation.
