@@ -376,6 +376,14 @@ impl Shared {
         }
     }
 
+    /// All bytes, and for each whether something wrote it, if that is known.
+    pub fn contents(&self) -> (Vec<u8>, Option<Vec<bool>>) {
+        let bytes = self.bytes as usize;
+        let all = self.words.iter().flat_map(|word| word.to_le_bytes()).take(bytes).collect();
+        let written = |at: usize| self.written[at / 4] >> (at % 4) & 1 == 1;
+        (all, self.check_init.then(|| (0..bytes).map(written).collect()))
+    }
+
     /// `size` ≤ 8 bytes at a checked address.
     pub fn get(&self, address: u64, size: u64) -> u64 {
         let index = (address / 4) as usize;
