@@ -170,7 +170,14 @@ pub(in crate::emulate) fn multiply(
                 across_exponents: &split_b.exponents[chunk * n..(chunk + model.chunk) * n],
                 left,
             };
+            // A chunk of halves may overflow; the next ones then add to an infinity.
+            let infinite = if model.last && model.half { row.start.clone() } else { Vec::new() };
             sum_chunk(&terms, &mut row, model);
+            for (sum, before) in row.start.iter_mut().zip(infinite) {
+                if !before.is_finite() {
+                    *sum = crate::emulate::alu::canonical(before + *sum);
+                }
+            }
         }
         for (column, (c, &sum)) in c.iter_mut().zip(&row.start).enumerate() {
             *c = if model.last { crate::emulate::alu::canonical(sum + *c) } else { sum };
