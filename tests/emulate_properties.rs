@@ -127,7 +127,7 @@ const INTEGERS: &[Row<u32>] = &[
     ("neg.s32 %r, %a", |a, _, _| low(-s(a))),
     ("div.u32 %r, %a, %b", |a, b, _| if b == 0 { u32::MAX } else { low(u(a) / u(b)) }),
     ("div.s32 %r, %a, %b", |a, b, _| if b == 0 { u32::MAX } else { low(s(a) / s(b)) }),
-    ("rem.s32 %r, %a, %b", |a, b, _| if b == 0 { a } else { low(s(a) % s(b)) }),
+    ("rem.s32 %r, %a, %b", |a, b, _| if b == 0 { low(-1) } else { low(s(a) % s(b)) }),
     ("and.b32 %r, %a, %b", |a, b, _| a & b),
     ("or.b32 %r, %a, %b", |a, b, _| a | b),
     ("xor.b32 %r, %a, %b", |a, b, _| a ^ b),
@@ -208,7 +208,11 @@ const FLOATS: &[Row<u32>] = &[
     ("add.f32 %r, %a, %b", |a, b, _| single(f(a) + f(b))),
     ("sub.rn.f32 %r, %a, %b", |a, b, _| single(f(a) - f(b))),
     ("mul.rn.f32 %r, %a, %b", |a, b, _| single(f(a) * f(b))),
-    ("mul.ftz.f32 %r, %a, %b", |a, b, _| flushed(single(f(flushed(a)) * f(flushed(b))))),
+    ("mul.ftz.f32 %r, %a, %b", |a, b, _| {
+        // What is under the smallest normal number before rounding is flushed.
+        let product = f(flushed(a)) * f(flushed(b));
+        if product.abs() < 2.0_f64.powi(-126) { single(0.0_f64.copysign(product)) } else { single(product) }
+    }),
     ("add.sat.f32 %r, %a, %b", |a, b, _| {
         let sum = f(a) + f(b);
         if sum > 0.0 { single(sum.min(1.0)) } else { 0 }
@@ -216,8 +220,8 @@ const FLOATS: &[Row<u32>] = &[
     ("div.rn.f32 %r, %a, %b", |a, b, _| single(f(a) / f(b))),
     ("sqrt.rn.f32 %r, %a", |a, _, _| single(f(a).sqrt())),
     ("rcp.rn.f32 %r, %a", |a, _, _| single(1.0 / f(a))),
-    ("abs.f32 %r, %a", |a, _, _| a & 0x7fff_ffff),
-    ("neg.f32 %r, %a", |a, _, _| a ^ 0x8000_0000),
+    ("abs.f32 %r, %a", |a, _, _| if f(a).is_nan() { 0x7fff_ffff } else { a & 0x7fff_ffff }),
+    ("neg.f32 %r, %a", |a, _, _| if f(a).is_nan() { 0x7fff_ffff } else { a ^ 0x8000_0000 }),
     ("{ setp.ltu.f32 %p, %a, %b; selp.u32 %r, 1, 0, %p; }", |a, b, _| {
         (f(a).is_nan() || f(b).is_nan() || f(a) < f(b)).into()
     }),

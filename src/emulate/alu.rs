@@ -167,7 +167,7 @@ pub(super) fn max_f32(a: f32, b: f32) -> f32 {
 #[inline(always)]
 pub(super) fn min_f64(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() {
-        return if a.is_nan() { b } else { a };
+        return if a.is_nan() { quiet(b) } else { a };
     }
     if a == b { f64::from_bits(a.to_bits() | b.to_bits() & (1 << 63)) } else { a.min(b) }
 }
@@ -175,7 +175,39 @@ pub(super) fn min_f64(a: f64, b: f64) -> f64 {
 /// `max` of doubles.
 #[inline(always)]
 pub(super) fn max_f64(a: f64, b: f64) -> f64 {
-    -min_f64(-a, -b)
+    if a.is_nan() || b.is_nan() { min_f64(a, b) } else { -min_f64(-a, -b) }
+}
+
+/// A double, a signalling NaN made quiet: doubles keep their NaNs, as singles do not.
+#[inline(always)]
+pub(super) fn quiet(value: f64) -> f64 {
+    if value.is_nan() { f64::from_bits(value.to_bits() | 1 << 51) } else { value }
+}
+
+/// a − b of doubles: of two NaNs it is the second.
+#[inline(always)]
+pub(super) fn subtract_f64(a: f64, b: f64) -> f64 {
+    if b.is_nan() { quiet(b) } else { a - b }
+}
+
+/// a·b + c of doubles: of NaNs it is the addend, if that is one.
+#[inline(always)]
+pub(super) fn fma_f64(a: f64, b: f64, c: f64) -> f64 {
+    if b.is_nan() {
+        quiet(b)
+    } else if c.is_nan() {
+        quiet(c)
+    } else {
+        a.mul_add(b, c)
+    }
+}
+
+/// The product of singles that flushes: one whose exact value is under the smallest normal number is zero, though
+/// rounding would have made it that.
+#[inline(always)]
+pub(super) fn multiply_flushing(a: f32, b: f32) -> f32 {
+    let exact = f64::from(a) * f64::from(b);
+    if exact.abs() < f64::from(f32::MIN_POSITIVE) { 0.0_f32.copysign(exact as f32) } else { canonical(a * b) }
 }
 
 /// `rsqrt`: −0 gives −∞, as IEEE's recommendation and the hardware have it.
@@ -249,15 +281,21 @@ fn round_to_odd_fma(a: f64, b: f64, c: f64) -> f64 {
     f64::from_bits(if towards_zero { sum.to_bits() - 1 } else { sum.to_bits() + 1 })
 }
 
+/// Where a field starts and its length: the low eight bits of the operands. The hardware takes those of the 64-bit forms,
+/// which it has not and which are made of others, whole.
+fn field_bits(start: u32, length: u32, bits: u32) -> (u32, u32) {
+    if bits == 64 { (start, length) } else { (start & 0xff, length & 0xff) }
+}
+
 /// `bfe`: `length` bits of `value` from bit `start`; `bits` is the width. The sign bit fills where `signed`.
 pub(super) fn extract(value: u64, start: u32, length: u32, bits: u32, signed: bool) -> u64 {
-    let (start, length) = (start & 0xff, length & 0xff);
+    let (start, length) = field_bits(start, length, bits);
     let sign = |at: u32| signed && value >> at.min(bits - 1) & 1 == 1;
     let field = if start >= bits { 0 } else { value >> start };
     if length == 0 {
         return 0;
     }
-    let top = (start + length - 1).min(bits - 1);
+    let top = start.saturating_add(length - 1).min(bits - 1);
     let taken = length.min(bits.saturating_sub(start));
     let mask = if taken >= 64 { u64::MAX } else { (1 << taken) - 1 };
     let fill = if sign(top) { !mask } else { 0 };
@@ -266,7 +304,7 @@ pub(super) fn extract(value: u64, start: u32, length: u32, bits: u32, signed: bo
 
 /// `bfi`: `base` with the low `length` bits of `field` put at bit `start`.
 pub(super) fn insert(field: u64, base: u64, start: u32, length: u32, bits: u32) -> u64 {
-    let (start, length) = (start & 0xff, length & 0xff);
+    let (start, length) = field_bits(start, length, bits);
     if length == 0 || start >= bits {
         return base;
     }

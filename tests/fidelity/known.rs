@@ -71,9 +71,13 @@ pub const GAPS: &[&str] = &[
 ];
 
 /// Instructions whose bits differ, and why that is accepted.
-pub const ACCEPTED: &[(&str, &str)] = &[(
-    "m16n8k32.f16.e4m3.e4m3.f16",
-    "the emulator adds an infinite sum of the first half of k to the other half's after rounding it, which may overflow too",
+pub const ACCEPTED: &[(&str, &str)] = &[];
+
+/// Families of operands of which the model misses a result, and which.
+pub const MISSED: &[(&str, &str, &str)] = &[(
+    "m16n8k16.f32.bf16.bf16.f32",
+    "Subnormal",
+    "one result of 2048, a subnormal, is a unit off; none of the models that were tried has it",
 )];
 
 /// Whether `pattern` names `instruction`.

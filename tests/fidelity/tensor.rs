@@ -478,6 +478,7 @@ fn the_emulator_follows_the_model() {
 #[test]
 fn the_model_is_what_was_recorded() {
     let recording = recorded::tensor();
+    let mut known = known::MISSED.to_vec();
     let mut missed = Vec::new();
     for work in SHAPES.iter().map(Work::new) {
         let name = work.shape.name();
@@ -487,14 +488,16 @@ fn the_model_is_what_was_recorded() {
         };
         let expected: Vec<u64> = work.expected().0.into_iter().map(u64::from).collect();
         for first in recorded.differing_blocks(&expected) {
-            missed.push(format!(
-                "{name}, {:?}: {} has other results",
-                work.families[first / (WARPS * M * N)].0,
-                recording.device
-            ));
+            let family = format!("{:?}", work.families[first / (WARPS * M * N)].0);
+            if let Some(place) = known.iter().position(|known| (known.0, known.1) == (name.as_str(), family.as_str())) {
+                println!("{name}, {family}: {}", known.remove(place).2);
+                continue;
+            }
+            missed.push(format!("{name}, {family}: {} has other results", recording.device));
         }
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
+    assert!(known.is_empty(), "the model has what it is said to miss: {known:?}");
     // A family is one block, so that a difference names it.
     assert_eq!(recorded::BLOCK, WARPS * M * N);
 }

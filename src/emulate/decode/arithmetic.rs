@@ -2,7 +2,7 @@
 
 use super::words::{Ty, Words};
 use super::{Decoder, Fault};
-use crate::emulate::alu::{Alu, extract, f, insert, insert_lanes, lop3_lanes, pair, permute};
+use crate::emulate::alu::{Alu, extract, f, insert, insert_lanes, lop3_lanes, multiply_flushing, pair, permute};
 use crate::emulate::program::{Bool, Flush, Op};
 use crate::ptx::model::{Immediate, Operand};
 
@@ -72,6 +72,9 @@ impl Decoder {
         } else {
             let alu = match ty {
                 Ty::F32x2 => super::float::packed(opcode, rounding, ftz),
+                Ty::F32 if ftz && opcode == "mul" && matches!(rounding, None | Some("rn")) => {
+                    Some(Alu::F2(f!(f32, f32 => f32; |a, b| multiply_flushing(a, b))))
+                }
                 _ => super::float::alu(opcode, rounding, ty),
             };
             alu.map(|alu| (alu, [Source::Own; 4]))
@@ -211,7 +214,7 @@ fn integer_alu(opcode: &str, part: Option<&str>, option: Option<&str>, ty: Ty) -
         ("sub", ..) => own(integers!(ty; |a, b| a.wrapping_sub(b))),
         // Division by zero has all bits set, as the hardware gives it; PTX leaves it open.
         ("div", ..) => own(integers!(ty; |a, b| if b == 0 { !0 } else { a.wrapping_div(b) })),
-        ("rem", ..) => own(integers!(ty; |a, b| if b == 0 { a } else { a.wrapping_rem(b) })),
+        ("rem", ..) => own(integers!(ty; |a, b| if b == 0 { !0 } else { a.wrapping_rem(b) })),
         ("min", ..) => own(integers!(ty; |a, b| a.min(b))),
         ("max", ..) => own(integers!(ty; |a, b| a.max(b))),
         ("and", ..) => own(integers!(bits ty; |a, b| a & b)),

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use super::words::{Ty, Words};
 use super::{Decoder, Fault};
-use crate::emulate::alu::{Alu, bfloat_from_f32, bfloat_from_f64, canonical, f, half_from_f32, half_from_f64};
+use crate::emulate::alu::{Alu, bfloat_from_f32, bfloat_from_f64, canonical, f, half_from_f32, half_from_f64, quiet};
 use crate::emulate::program::{Flush, LOCAL_WINDOW, Op, Reg, SHARED_WINDOW};
 use crate::emulate::tensor::Element;
 use crate::ptx::model::Operand;
@@ -49,9 +49,11 @@ macro_rules! rounded {
 }
 
 /// Rounds an `f32`'s bits to tf32 (10 bits of significand), to nearest, ties away from zero.
-fn round_tf32(value: f32) -> u32 {
+/// Beyond the largest there is infinity; saturated, what the hardware makes of it and of NaN: one step less.
+fn round_tf32(value: f32, saturates: bool) -> u32 {
     let bits = value.to_bits();
-    if value.is_nan() || value.is_infinite() { bits } else { bits.wrapping_add(0x1000) & !0x1fff }
+    let rounded = if value.is_finite() { bits.wrapping_add(0x1000) } else { bits } & !0x1fff;
+    if saturates && rounded & 0x7f80_0000 == 0x7f80_0000 { rounded - 0x2000 } else { rounded }
 }
 
 /// Cuts a float to a half-width format towards zero: `f` rounds to nearest, and a result that grew is stepped back.
@@ -181,7 +183,11 @@ impl Decoder {
             (Ty::F16x2 | Ty::Bf16x2 | Ty::E4m3x2 | Ty::E5m2x2, 3) if from == Ty::F32 && !sat => {
                 pair_alu(to, mode, satfinite)
             }
-            (Ty::Tf32, 2) if from == Ty::F32 && mode == Some("rna") => Some(Alu::F1(f!(f32 => u32; |a| round_tf32(a)))),
+            (Ty::Tf32, 2) if from == Ty::F32 && mode == Some("rna") => Some(Alu::F1(if satfinite {
+                f!(f32 => u32; |a| round_tf32(a, true))
+            } else {
+                f!(f32 => u32; |a| round_tf32(a, false))
+            })),
             (Ty::F16x2, 2) if matches!(from, Ty::E4m3x2 | Ty::E5m2x2) && mode == Some("rn") && !sat => {
                 Some(widen_pair(from))
             }
@@ -199,6 +205,11 @@ impl Decoder {
         }
         let dst =
             if to.bits() == 64 { self.wide_dst(&operands[0])? } else { self.narrow_dst(&operands[0], to.bits())? };
+        // A single that is flushed on its way to a double loses its NaN, too.
+        let alu = match (ftz, from, to) {
+            (true, Ty::F32, Ty::F64) => Alu::G1(f!(f32 => f64; |a| f64::from(canonical(a)))),
+            _ => alu,
+        };
         // Flushing concerns f32 sources and results alone; saturation of floats is done on the result.
         let ftz = Flush { operands: ftz && from == Ty::F32, result: ftz && to == Ty::F32 };
         Ok(Op::Alu { alu, dst, src, ftz, sat: sat && to == Ty::F32 })
@@ -240,6 +251,12 @@ fn pair_alu(to: Ty, mode: Option<&str>, satfinite: bool) -> Option<Alu> {
         (Ty::E5m2x2, Some("rn"), true) => f!(f32, f32 => u16; |a, b| u16::from_le_bytes([e5m2(b), e5m2(a)])),
         _ => return None,
     }))
+}
+
+/// A double's NaN as a half's, with the upper bits of its payload.
+fn nan_half(value: f64) -> f16 {
+    let bits = value.to_bits();
+    f16::from_bits((bits >> 48) as u16 & 0x8000 | 0x7e00 | (bits >> 42) as u16 & 0x1ff)
 }
 
 /// Two narrow floats to two halves, which hold all their values.
@@ -339,10 +356,11 @@ fn integer_to_float(to: Ty, from: Ty) -> Option<Alu> {
 fn float_to_float(to: Ty, from: Ty, mode: Option<&str>) -> Option<Alu> {
     Some(match (from, to, mode) {
         (Ty::F16, Ty::F32, None) => Alu::F1(f!(f16 => f32; |a| canonical(a.to_f32()))),
-        (Ty::Bf16, Ty::F32, None) => Alu::F1(f!(bf16 => f32; |a| canonical(a.to_f32()))),
+        // NaN keeps its bits, unlike that of halves.
+        (Ty::Bf16, Ty::F32, None) => Alu::F1(f!(u16 => u32; |a| u32::from(a) << 16)),
         (Ty::F16, Ty::F64, None) => Alu::G1(f!(f16 => f64; |a| a.to_f64())),
         (Ty::F32, Ty::F64, None) => Alu::G1(f!(f32 => f64; |a| f64::from(a))),
-        (Ty::F64, Ty::F32, Some("rn")) => Alu::K1(f!(f64 => f32; |a| canonical(a as f32))),
+        (Ty::F64, Ty::F32, Some("rn")) => Alu::K1(f!(f64 => f32; |a| quiet(a) as f32)),
         (Ty::F32, Ty::F16, Some("rn")) => Alu::F1(f!(f32 => f16; |a| half_from_f32(a))),
         (Ty::F32, Ty::F16, Some("rz")) => Alu::F1(f!(f32 => f16; |a| f16_towards_zero(a))),
         (Ty::F32, Ty::Bf16, Some("rn")) => Alu::F1(f!(f32 => bf16; |a| bfloat_from_f32(a))),
@@ -350,16 +368,18 @@ fn float_to_float(to: Ty, from: Ty, mode: Option<&str>) -> Option<Alu> {
         // Without a rounding: to nearest, as ptxas takes it (Triton writes it where the value fits).
         (Ty::F16, Ty::Bf16, None | Some("rn")) => Alu::F1(f!(f16 => bf16; |a| bfloat_from_f32(a.to_f32()))),
         (Ty::Bf16, Ty::F16, None | Some("rn")) => Alu::F1(f!(bf16 => f16; |a| half_from_f32(a.to_f32()))),
-        (Ty::F64, Ty::F16, Some("rn")) => Alu::K1(f!(f64 => f16; |a| half_from_f64(a))),
+        (Ty::F64, Ty::F16, Some("rn")) => {
+            Alu::K1(f!(f64 => f16; |a| if a.is_nan() { nan_half(a) } else { half_from_f64(a) }))
+        }
         (Ty::F32, Ty::F32, Some("rni")) => Alu::F1(f!(f32 => f32; |a| canonical(a.round_ties_even()))),
         (Ty::F32, Ty::F32, Some("rzi")) => Alu::F1(f!(f32 => f32; |a| canonical(a.trunc()))),
         (Ty::F32, Ty::F32, Some("rmi")) => Alu::F1(f!(f32 => f32; |a| canonical(a.floor()))),
         (Ty::F32, Ty::F32, Some("rpi")) => Alu::F1(f!(f32 => f32; |a| canonical(a.ceil()))),
         (Ty::F32, Ty::F32, None) => Alu::F1(f!(f32 => f32; |a| canonical(a))),
-        (Ty::F64, Ty::F64, Some("rni")) => Alu::W1(f!(f64 => f64; |a| a.round_ties_even())),
-        (Ty::F64, Ty::F64, Some("rzi")) => Alu::W1(f!(f64 => f64; |a| a.trunc())),
-        (Ty::F64, Ty::F64, Some("rmi")) => Alu::W1(f!(f64 => f64; |a| a.floor())),
-        (Ty::F64, Ty::F64, Some("rpi")) => Alu::W1(f!(f64 => f64; |a| a.ceil())),
+        (Ty::F64, Ty::F64, Some("rni")) => Alu::W1(f!(f64 => f64; |a| quiet(a.round_ties_even()))),
+        (Ty::F64, Ty::F64, Some("rzi")) => Alu::W1(f!(f64 => f64; |a| quiet(a.trunc()))),
+        (Ty::F64, Ty::F64, Some("rmi")) => Alu::W1(f!(f64 => f64; |a| quiet(a.floor()))),
+        (Ty::F64, Ty::F64, Some("rpi")) => Alu::W1(f!(f64 => f64; |a| quiet(a.ceil()))),
         _ => return None,
     })
 }
@@ -385,8 +405,9 @@ mod tests {
 
     #[test]
     fn tf32_rounds_ties_away() {
-        assert_eq!(round_tf32(f32::from_bits(0x3f80_1000)), 0x3f80_2000);
-        assert_eq!(round_tf32(f32::from_bits(0x3f80_0fff)), 0x3f80_0000);
-        assert_eq!(round_tf32(f32::INFINITY), f32::INFINITY.to_bits());
+        assert_eq!(round_tf32(f32::from_bits(0x3f80_1000), false), 0x3f80_2000);
+        assert_eq!(round_tf32(f32::from_bits(0x3f80_0fff), false), 0x3f80_0000);
+        assert_eq!(round_tf32(f32::INFINITY, false), f32::INFINITY.to_bits());
+        assert_eq!(round_tf32(f32::MAX, true), 0x7f7f_e000);
     }
 }

@@ -8,7 +8,7 @@ use super::words::{Ty, Words};
 use super::{Decoder, Fault};
 use crate::emulate::alu::{
     Alu, Compare32, Compare64, bfloat_from_f32, bfloat_from_f64, canonical, compare, f, fma_bf16, fma_f16, fma_f32,
-    half_from_f32, half_from_f64, max_f32, max_f64, min_f32, min_f64, pair, rsqrt_f32,
+    fma_f64, half_from_f32, half_from_f64, max_f32, max_f64, min_f32, min_f64, pair, quiet, rsqrt_f32, subtract_f64,
 };
 use crate::emulate::lanes::{F32x2, flush};
 use crate::emulate::program::{Bool, Compare, Flush, Op};
@@ -30,6 +30,16 @@ macro_rules! all_floats2 {
             _ => None,
         }
     };
+}
+
+/// `changed`, or PTX's NaN of halves where `value` is one.
+fn half_with_sign(value: u16, changed: u16) -> u16 {
+    if f16::from_bits(value).is_nan() { 0x7fff } else { changed }
+}
+
+/// As [`half_with_sign`] for bfloat16.
+fn bfloat_with_sign(value: u16, changed: u16) -> u16 {
+    if bf16::from_bits(value).is_nan() { 0x7fff } else { changed }
 }
 
 /// The function of an instruction on two singles at once.
@@ -76,6 +86,7 @@ pub(super) fn alu(opcode: &str, rounding: Option<&str>, ty: Ty) -> Option<Alu> {
     let nearest = matches!(rounding, None | Some("rn"));
     match opcode {
         "add" if nearest => all_floats2!(ty; |a, b| a + b, |a: f32, b: f32| a + b),
+        "sub" if nearest && ty == Ty::F64 => Some(Alu::W2(f!(f64, f64 => f64; |a, b| subtract_f64(a, b)))),
         "sub" if nearest => all_floats2!(ty; |a, b| a - b, |a: f32, b: f32| a - b),
         "mul" if nearest => all_floats2!(ty; |a, b| a * b, |a: f32, b: f32| a * b),
         "min" if rounding.is_none() => match ty {
@@ -90,7 +101,7 @@ pub(super) fn alu(opcode: &str, rounding: Option<&str>, ty: Ty) -> Option<Alu> {
         },
         "fma" | "mad" if nearest => match ty {
             Ty::F32 => Some(Alu::F3(fma_f32())),
-            Ty::F64 => Some(Alu::W3(f!(f64, f64, f64 => f64; |a, b, c| a.mul_add(b, c)))),
+            Ty::F64 => Some(Alu::W3(f!(f64, f64, f64 => f64; |a, b, c| fma_f64(a, b, c)))),
             Ty::F16 => Some(Alu::F3(f!(f16, f16, f16 => f16; |a, b, c| fma_f16(a, b, c)))),
             Ty::Bf16 => Some(Alu::F3(f!(bf16, bf16, bf16 => bf16; |a, b, c| fma_bf16(a, b, c)))),
             Ty::F16x2 => Some(Alu::F3(f!([f16; 2], [f16; 2], [f16; 2] => [f16; 2]; |a, b, c|
@@ -107,17 +118,21 @@ pub(super) fn alu(opcode: &str, rounding: Option<&str>, ty: Ty) -> Option<Alu> {
             _ => None,
         },
         "abs" if rounding.is_none() => match ty {
-            Ty::F32 => Some(Alu::F1(f!(u32 => u32; |a| a & 0x7fff_ffff))),
-            Ty::F64 => Some(Alu::W1(f!(u64 => u64; |a| a & !(1 << 63)))),
-            Ty::F16 | Ty::Bf16 => Some(Alu::F1(f!(u16 => u16; |a| a & 0x7fff))),
-            Ty::F16x2 | Ty::Bf16x2 => Some(Alu::F1(f!(u32 => u32; |a| a & 0x7fff_7fff))),
+            Ty::F32 => Some(Alu::F1(f!(f32 => f32; |a| canonical(a.abs())))),
+            Ty::F64 => Some(Alu::W1(f!(f64 => f64; |a| if a.is_nan() { quiet(a) } else { a.abs() }))),
+            Ty::F16 => Some(Alu::F1(f!(u16 => u16; |a| half_with_sign(a, a & 0x7fff)))),
+            Ty::Bf16 => Some(Alu::F1(f!(u16 => u16; |a| bfloat_with_sign(a, a & 0x7fff)))),
+            Ty::F16x2 => Some(Alu::F1(f!([u16; 2] => [u16; 2]; |a| a.map(|a| half_with_sign(a, a & 0x7fff))))),
+            Ty::Bf16x2 => Some(Alu::F1(f!([u16; 2] => [u16; 2]; |a| a.map(|a| bfloat_with_sign(a, a & 0x7fff))))),
             _ => None,
         },
         "neg" if rounding.is_none() => match ty {
-            Ty::F32 => Some(Alu::F1(f!(u32 => u32; |a| a ^ 0x8000_0000))),
-            Ty::F64 => Some(Alu::W1(f!(u64 => u64; |a| a ^ 1 << 63))),
-            Ty::F16 | Ty::Bf16 => Some(Alu::F1(f!(u16 => u16; |a| a ^ 0x8000))),
-            Ty::F16x2 | Ty::Bf16x2 => Some(Alu::F1(f!(u32 => u32; |a| a ^ 0x8000_8000))),
+            Ty::F32 => Some(Alu::F1(f!(f32 => f32; |a| canonical(-a)))),
+            Ty::F64 => Some(Alu::W1(f!(f64 => f64; |a| if a.is_nan() { quiet(a) } else { -a }))),
+            Ty::F16 => Some(Alu::F1(f!(u16 => u16; |a| half_with_sign(a, a ^ 0x8000)))),
+            Ty::Bf16 => Some(Alu::F1(f!(u16 => u16; |a| bfloat_with_sign(a, a ^ 0x8000)))),
+            Ty::F16x2 => Some(Alu::F1(f!([u16; 2] => [u16; 2]; |a| a.map(|a| half_with_sign(a, a ^ 0x8000))))),
+            Ty::Bf16x2 => Some(Alu::F1(f!([u16; 2] => [u16; 2]; |a| a.map(|a| bfloat_with_sign(a, a ^ 0x8000))))),
             _ => None,
         },
         "copysign" if rounding.is_none() => match ty {
@@ -291,11 +306,13 @@ impl Decoder {
             (16, Ty::S(32)) | (32, Ty::S(32)) => {
                 Alu::F3(f!(u32, u32, i32 => u32; |a, b, c| if c >= 0 { a } else { b }))
             }
+            // Flushed, a negative denormal is −0, which is not under zero.
+            (32, Ty::F32) if ftz => {
+                Alu::F3(f!(u32, u32, u32 => u32; |a, b, c| if f32::from_bits(flush(c)) >= 0.0 { a } else { b }))
+            }
             (32, Ty::F32) => Alu::F3(f!(u32, u32, f32 => u32; |a, b, c| if c >= 0.0 { a } else { b })),
             _ => return self.refuse(format!("the emulator does not know `{}`", words.mnemonic())),
         };
-        // Only the selector is a float here: flushing it alone changes nothing, since −0 ≥ 0 holds.
-        let _ = ftz;
         let src = [self.narrow(a, ty)?, self.narrow(b, ty)?, self.narrow(c, by)?, 0];
         Ok(Op::Alu { alu, dst: self.narrow_dst(dst, ty.bits())?, src, ftz: Flush::NONE, sat: false })
     }

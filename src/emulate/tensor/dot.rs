@@ -175,7 +175,7 @@ pub(in crate::emulate) fn multiply(
             sum_chunk(&terms, &mut row, model);
             for (sum, before) in row.start.iter_mut().zip(infinite) {
                 if !before.is_finite() {
-                    *sum = crate::emulate::alu::canonical(before + *sum);
+                    *sum = before;
                 }
             }
         }
