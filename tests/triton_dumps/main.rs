@@ -4,9 +4,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bounded;
 mod cholesky_large;
 mod cholesky_small;
 mod harness;
 mod kda;
 mod matrices;
+mod moves;
 mod mx;
