@@ -40,6 +40,14 @@ pub enum Error {
         /// The value and the limit.
         message: String,
     },
+    /// A view of a launch that could show nothing.
+    #[error("{kernel} cannot be observed so: {message}")]
+    Observe {
+        /// The entry.
+        kernel: String,
+        /// What is not there.
+        message: String,
+    },
     /// A use of memory that is not the kernel's: an allocation that does not fit, an address that is no buffer's.
     #[error("{0}")]
     Memory(String),

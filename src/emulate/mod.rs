@@ -85,6 +85,7 @@ mod error;
 mod flow;
 mod lanes;
 mod memory;
+pub mod observe;
 mod program;
 mod run;
 mod tensor;
@@ -250,6 +251,18 @@ pub fn launch(
     options: &Options,
 ) -> Result<Statistics, Error> {
     check_limits(kernel, config, params, options)?;
+    launch_watched(kernel, config, params, memory, options, None)
+}
+
+/// A launch whose limits are checked.
+fn launch_watched(
+    kernel: &Kernel,
+    config: &LaunchConfig,
+    params: &[u8],
+    memory: &Memory,
+    options: &Options,
+    watch: Option<&observe::Watch>,
+) -> Result<Statistics, Error> {
     let ctas = config.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
     if ctas == 0 {
         return Ok(Statistics::default());
@@ -267,26 +280,30 @@ pub fn launch(
         buffers: buffers.into_iter().map(|buffer| (buffer, Shadow::default())).collect(),
         max_steps: options.max_steps.unwrap_or(u64::MAX),
         shared_bytes: kernel.code.static_shared + config.dynamic_shared,
+        watch,
     };
-    let (warp_instructions, thread_instructions) = (AtomicU64::new(0), AtomicU64::new(0));
-    let clusters = ctas / config.cluster.iter().map(|&extent| u64::from(extent)).product::<u64>();
-    let fault: Option<Box<FaultAt>> = (0..clusters as u32)
-        .into_par_iter()
-        .map_init(
-            || Cluster::new(&environment),
-            |cluster, number| {
-                let counts = cluster.run(number)?;
-                warp_instructions.fetch_add(counts.warp_instructions, Relaxed);
-                thread_instructions.fetch_add(counts.thread_instructions, Relaxed);
-                Ok(())
-            },
-        )
-        .find_map_first(Result::err);
+    let (ctas_run, warp_instructions, thread_instructions) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let ctas_of_cluster = config.cluster.iter().map(|&extent| u64::from(extent)).product::<u64>();
+    let clusters = (ctas / ctas_of_cluster) as u32;
+    let run = |cluster: &mut Cluster, number| {
+        let counts = cluster.run(number)?;
+        ctas_run.fetch_add(ctas_of_cluster, Relaxed);
+        warp_instructions.fetch_add(counts.warp_instructions, Relaxed);
+        thread_instructions.fetch_add(counts.thread_instructions, Relaxed);
+        Ok(())
+    };
+    let fault: Option<Box<FaultAt>> = match watch.filter(|watch| watch.is_ordered()) {
+        None => (0..clusters).into_par_iter().map_init(|| Cluster::new(&environment), run).find_map_first(Result::err),
+        Some(watch) => {
+            let mut cluster = Cluster::new(&environment);
+            (0..clusters).take_while(|_| !watch.has_stopped()).find_map(|number| run(&mut cluster, number).err())
+        }
+    };
     if let Some(fault) = fault {
         return Err(fault.describe(&environment, &kernel.name, &kernel.source).into());
     }
     Ok(Statistics {
-        ctas,
+        ctas: ctas_run.into_inner(),
         warp_instructions: warp_instructions.into_inner(),
         thread_instructions: thread_instructions.into_inner(),
     })

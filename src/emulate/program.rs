@@ -2,6 +2,7 @@
 
 use super::alu::{Alu, Compare32, Compare64};
 use super::lanes::{Lanes32, Lanes64};
+use super::observe::Listing;
 use super::tensor::Element;
 use crate::ptx::Span;
 
@@ -40,6 +41,7 @@ pub(super) struct Code {
     pub is_asynchronous: bool,
     /// The initial image of module variables.
     pub module_bytes: Vec<u8>,
+    pub listing: Listing,
 }
 
 /// One instruction.

@@ -34,6 +34,8 @@ pub enum Family {
     Overflow,
     /// Positive products and a negative accumulator of like size, and the other way about.
     Opposed,
+    /// Little but zeros of both signs.
+    Zeros,
 }
 
 impl Family {
@@ -41,7 +43,7 @@ impl Family {
     pub fn of(shape: &Shape) -> &'static [Family] {
         use Family::{
             Cancelling, Codes, Huge, Integers, LargeAccumulator, Narrow, Opposed, Overflow, Special, Subnormal,
-            Uniform, Wide,
+            Uniform, Wide, Zeros,
         };
         match shape.accumulator {
             Accumulator::Float(_) => &[
@@ -57,6 +59,7 @@ impl Family {
                 Subnormal,
                 Overflow,
                 Opposed,
+                Zeros,
             ],
             Accumulator::S32(_) => &[Integers, Codes, Overflow],
         }
@@ -109,10 +112,11 @@ impl Family {
                 }
             }
         }
+        let clear = |codes: &mut Vec<u32>, bits: usize| codes.iter_mut().for_each(|code| *code &= !(1 << (bits - 1)));
         if self == Family::Opposed {
-            let clear =
-                |codes: &mut Vec<u32>, bits: usize| codes.iter_mut().for_each(|code| *code &= !(1 << (bits - 1)));
             clear(&mut a, shape.a.bits());
+        }
+        if matches!(self, Family::Opposed | Family::Zeros) {
             clear(&mut b, shape.b.bits());
         }
         let mut matrices = Matrices { a, b, c: vec![0; M * N] };
@@ -129,6 +133,9 @@ impl Family {
         let any = |random: &mut Random| random.bits() as u32 & (u32::MAX >> (32 - element.bits()));
         let value = match self {
             Family::Integers => f64::from(random.range(-4, 4)),
+            Family::Zeros if random.one_in(80) => random.scaled(-1, 1),
+            Family::Zeros if random.one_in(20) => 0.0,
+            Family::Zeros => -0.0,
             Family::Uniform => random.unit(),
             Family::Narrow | Family::Opposed => random.scaled(-1, 1),
             Family::Wide => random.scaled((least / 2).max(-12), (most / 2).min(12)),
@@ -155,7 +162,10 @@ impl Family {
         };
         let code = element.nearest(value);
         // The bits of tf32 that do not count.
-        if element == Element::Tf32 && self != Family::Integers && code & 0x7f80_0000 != 0x7f80_0000 {
+        if element == Element::Tf32
+            && !matches!(self, Family::Integers | Family::Zeros)
+            && code & 0x7f80_0000 != 0x7f80_0000
+        {
             return code & !0x1fff | random.bits() as u32 & 0x1fff;
         }
         code
@@ -177,6 +187,8 @@ impl Family {
         };
         let value = match self {
             Family::Integers => f64::from(random.range(-9, 9)),
+            Family::Zeros if random.one_in(8) => random.scaled(-1, 1),
+            Family::Zeros => 0.0_f64.copysign(random.unit()),
             Family::Uniform => random.unit() * 2.0,
             Family::Narrow => random.scaled(-2, 3),
             Family::Wide => random.scaled((format.least() + 2).max(-20), (-format.least() - 1).min(20)),

@@ -159,7 +159,7 @@ impl Format {
         let exponent = ((bits >> 52) & 0x7ff) as i32;
         let fraction = bits & ((1 << 52) - 1);
         let significand = if exponent == 0 { fraction } else { fraction | 1 << 52 };
-        let code = self.encode(value < 0.0, significand.into(), exponent.max(1) - 1075, Rounding::Nearest);
+        let code = self.encode(value.is_sign_negative(), significand.into(), exponent.max(1) - 1075, Rounding::Nearest);
         let magnitude = (code & (self.sign() - 1)).min(self.infinity() - 1);
         code & self.sign() | magnitude
     }

@@ -44,3 +44,11 @@ impl Random {
         if self.one_in(2) { -value } else { value }
     }
 }
+
+/// FNV-1a over words: the fingerprint under which results are recorded.
+pub fn fingerprint(words: impl IntoIterator<Item = u64>) -> u64 {
+    words
+        .into_iter()
+        .flat_map(u64::to_le_bytes)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}

@@ -7,8 +7,11 @@ use tilewright::device::Device;
 
 use crate::accumulate::{Dot, Model, Prepared, Space};
 use crate::families::{Family, WARPS};
+use crate::known;
 use crate::launch::{self, Launch};
 use crate::number::{Class, Exact, F32, Format, Number, Rounding};
+use crate::recorded::{self, Entry, Recording};
+use crate::report::write;
 use crate::shapes::{Accumulator, Element, M, Matrices, N, SHAPES, Shape};
 
 /// What was found of one instruction.
@@ -55,6 +58,13 @@ struct Example {
     device: String,
     model: String,
     exact: String,
+}
+
+impl Example {
+    fn text(&self, who: &str) -> String {
+        let Self { family, a, b, c, device, exact, .. } = self;
+        format!("{family}: a {a} · b {b} + {c} = {exact} exactly; {who} has {device}")
+    }
 }
 
 /// A shape with its operands.
@@ -309,20 +319,7 @@ fn print(found: &Found) {
         );
     }
     for example in found.examples.iter().take(2) {
-        println!(
-            "  {}: a {} · b {} + {} = {}, the model {}, exact {}",
-            example.family, example.a, example.b, example.c, example.device, example.model, example.exact
-        );
-    }
-}
-
-/// Where files of this run go: beside the one that `TILEWRIGHT_FIDELITY_OUT` names.
-fn write(extension: &str, bytes: &[u8]) {
-    if let Some(path) = std::env::var_os("TILEWRIGHT_FIDELITY_OUT") {
-        let path = std::path::PathBuf::from(path).with_extension(extension);
-        if let Err(error) = std::fs::write(&path, bytes) {
-            println!("{} cannot be written: {error}", path.display());
-        }
+        println!("  {}, the model {}", example.text("the device"), example.model);
     }
 }
 
@@ -333,15 +330,24 @@ fn replayed() -> Option<Vec<u32>> {
     Some(bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
 }
 
+/// What is recorded of an instruction: a fingerprint for each family.
+fn entry(results: &[u32]) -> Entry {
+    Entry::blocks(&results.iter().map(|&word| u64::from(word)).collect::<Vec<_>>())
+}
+
 #[test]
 fn tensor_cores_against_models() {
     let earlier = replayed();
     let gpu = if earlier.is_none() { launch::gpu() } else { None };
     if earlier.is_none() && gpu.is_none() {
-        println!("tensor cores: nothing to search a model for");
+        println!("tensor cores: no results to search a model for");
         return;
     }
     let emulator = launch::open("emulator").expect("the emulator is always there");
+    let mut recording = Recording {
+        device: gpu.as_ref().map_or("an earlier run".to_owned(), |gpu| gpu.properties().name.clone()),
+        ..Recording::default()
+    };
     let mut raw: Vec<u8> = Vec::new();
     let mut at = 0;
     let mut all = Vec::new();
@@ -359,7 +365,10 @@ fn tensor_cores_against_models() {
         let words = results.clone().unwrap_or_else(|_| vec![0; length]);
         raw.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         let found = match results {
-            Ok(results) => work.examine(&results, &work.run(&emulator)),
+            Ok(results) => {
+                recording.entries.insert(work.shape.name(), entry(&results));
+                work.examine(&results, &work.run(&emulator))
+            }
             Err(error) => Found {
                 instruction: work.shape.name(),
                 error: Some(error),
@@ -373,6 +382,7 @@ fn tensor_cores_against_models() {
         all.push(found);
         // After each, so that a run that is cut short leaves what it had.
         write("tensor.bin", &raw);
+        write("tensor.recorded.json", serde_json::to_string_pretty(&recording).unwrap_or_default().as_bytes());
         write("tensor.json", serde_json::to_string_pretty(&all).unwrap_or_default().as_bytes());
     }
 }
@@ -380,9 +390,10 @@ fn tensor_cores_against_models() {
 /// The search finds each of some models again from its results alone.
 #[test]
 fn the_search_finds_a_planted_model() {
-    use crate::accumulate::{Cut, Exponent, Order, Place, Zeros};
+    use crate::accumulate::{Cut, Exponent, Order, Place, ZeroSign, Zeros};
     let floats = SHAPES.iter().filter(|shape| matches!(shape.accumulator, Accumulator::Float(_)));
     let missed: Vec<String> = floats
+        .step_by(3)
         .enumerate()
         .collect::<Vec<_>>()
         .into_par_iter()
@@ -400,15 +411,90 @@ fn the_search_finds_a_planted_model() {
                 zeros: Zeros::Accumulator,
                 keep: false,
                 round_operands: false,
+                zero: [ZeroSign::Positive, ZeroSign::OfTheTerms][usize::from(!bytes && index % 2 == 1)],
             };
             let work = Work::new(shape);
             let found = work.search(format, &work.modelled(&planted, format));
             let (best, wrong) = found.first()?;
             // Halves hide some of the width: there a model that cannot be told apart will do.
-            let key = |model: &Model| (model.bits, model.chunk, model.place, model.cut, model.rounding);
+            let key = |model: &Model| (model.bits, model.chunk, model.place, model.cut, model.rounding, model.zero);
             let same = format != F32 || key(best) == key(&planted);
             (*wrong != 0 || !same).then(|| format!("{}: planted {planted}; found {best} ({wrong} wrong)", shape.name()))
         })
         .collect();
     assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+impl Work {
+    /// What the instruction should give: exact integers, and of floats what the model has that a device was found to follow.
+    fn expected(&self) -> (Vec<u32>, String) {
+        match self.shape.accumulator {
+            Accumulator::S32(_) => (self.integers().unwrap_or_default(), "the exact integer".to_owned()),
+            Accumulator::Float(format) => {
+                let model = Model::of_hopper(self.shape.k, self.shape.a.bits() == 8, format);
+                (self.modelled(&model, format), format!("the model of {model}"))
+            }
+        }
+    }
+
+    /// Where `results` are not what is expected, in words.
+    fn misses(&self, results: &[u32], who: &str) -> Vec<String> {
+        let (expected, model) = self.expected();
+        let dots = self.dots();
+        let wrong = (0..dots.len()).filter(|&at| results.get(at) != Some(&expected[at]));
+        wrong
+            .map(|at| {
+                let (family, dot) = &dots[at];
+                let result = results.get(at).copied().unwrap_or_default();
+                let example = self.example(format!("{family:?}"), dot, result, expected[at]);
+                format!("{}: {}, {model} {}", self.shape.name(), example.text(who), example.model)
+            })
+            .collect()
+    }
+}
+
+/// What the emulator does is what a device was found to do.
+#[test]
+fn the_emulator_follows_the_model() {
+    let emulator = launch::open("emulator").expect("the emulator is always there");
+    let mut missed = Vec::new();
+    for work in SHAPES.iter().map(Work::new) {
+        let name = work.shape.name();
+        let accepted = known::ACCEPTED.iter().find(|(instruction, _)| *instruction == name);
+        match (work.run(&emulator).map(|results| work.misses(&results, "the emulator")), accepted) {
+            (Err(error), _) => missed.push(format!("{name}: {error}")),
+            (Ok(misses), None) => missed.extend(misses),
+            (Ok(misses), Some((_, why))) if misses.is_empty() => {
+                missed.push(format!("{name} is as it should be: it is no longer true that {why}"));
+            }
+            (Ok(misses), Some((_, why))) => println!("{name}: {} results differ, since {why}", misses.len()),
+        }
+    }
+    let shown: Vec<&str> = missed.iter().step_by(1 + missed.len() / 24).map(String::as_str).collect();
+    assert!(missed.is_empty(), "{} results, among them:\n{}", missed.len(), shown.join("\n"));
+}
+
+/// The model gives what was recorded of a device.
+#[test]
+fn the_model_is_what_was_recorded() {
+    let recording = recorded::tensor();
+    let mut missed = Vec::new();
+    for work in SHAPES.iter().map(Work::new) {
+        let name = work.shape.name();
+        let Some(recorded) = recording.entries.get(&name) else {
+            println!("{name}: not recorded");
+            continue;
+        };
+        let expected: Vec<u64> = work.expected().0.into_iter().map(u64::from).collect();
+        for first in recorded.differing_blocks(&expected) {
+            missed.push(format!(
+                "{name}, {:?}: {} has other results",
+                work.families[first / (WARPS * M * N)].0,
+                recording.device
+            ));
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+    // A family is one block, so that a difference names it.
+    assert_eq!(recorded::BLOCK, WARPS * M * N);
 }

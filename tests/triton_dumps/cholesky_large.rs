@@ -128,9 +128,10 @@ fn fused_panels() {
                     let solved: Vec<Expected> =
                         (0..32).map(|r| dot(32, |c| line[32 * step + c], |c| inverse(r, c))).collect();
                     line[32 * step..32 * step + 32].copy_from_slice(&solved);
-                    for column in 32 * (step + 1)..128 {
+                    let rest = 32 * (step + 1);
+                    for (column, target) in (rest..).zip(&mut line[rest..]) {
                         let left = |p: usize| expected.before(batch * n * n + (j + column) * n + j + 32 * step + p);
-                        line[column] = line[column].minus(dot(32, |p| solved[p], left));
+                        *target = target.minus(dot(32, |p| solved[p], left));
                     }
                 }
                 for (column, &value) in line.iter().enumerate() {
@@ -178,8 +179,8 @@ fn diagonal_block_steps() {
                 })
                 .collect();
             for row in 0..rows {
-                for column in 0..32 {
-                    expected.set(at(32 + row, column), solved[row][column]);
+                for (column, &value) in solved[row].iter().enumerate() {
+                    expected.set(at(32 + row, column), value);
                     expected.set(at(column, 32 + row), Expected::exactly(0.0));
                 }
                 for column in 0..rows {

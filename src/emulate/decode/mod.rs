@@ -15,12 +15,14 @@ mod operands;
 mod tcgen05;
 mod words;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::Error;
 use super::flow;
 use super::lanes::{LANES, Lanes32, Lanes64};
-use super::program::{Code, Instruction, MODULE_WINDOW, Op, PredicateUse, Slot, Special};
+use super::observe::Listing;
+use super::program::{Code, Instruction, MODULE_WINDOW, Op, PredicateUse, Reg, Slot, Special};
 use crate::ptx::model::{self, Function, Immediate, Operand, RegisterDecl, Space, Statement, Variable, type_bytes};
 use crate::ptx::{Program, Span};
 pub(super) use control::BARRIERS;
@@ -44,6 +46,17 @@ enum Width {
     /// At most 32 bits, with their number.
     Narrow(u32),
     Wide,
+}
+
+impl Width {
+    /// The register in `slot` of its bank, and its bits.
+    fn register(self, slot: Slot) -> (Reg, u32) {
+        match self {
+            Width::Predicate => (Reg::Pred(slot), 1),
+            Width::Narrow(bits) => (Reg::R32(slot), bits),
+            Width::Wide => (Reg::R64(slot), 64),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +102,9 @@ struct Decoder {
     is_asynchronous: bool,
     module_bytes: Vec<u8>,
     dynamic: Vec<(String, u64)>,
+    listing: Listing,
+    /// What the instruction that is being decoded writes.
+    written: RefCell<Vec<Reg>>,
 }
 
 /// Decodes the entry `function` of `program`.
@@ -112,6 +128,8 @@ pub(super) fn decode(program: &Program, source: &str, function: &Function) -> Re
         is_asynchronous: false,
         module_bytes: Vec::new(),
         dynamic: Vec::new(),
+        listing: Listing::default(),
+        written: RefCell::default(),
     };
     decoder.kernel(program, source, function).map_err(|(span, message)| Error::Decode {
         kernel: function.name.clone(),
@@ -180,9 +198,11 @@ impl Decoder {
                 None => None,
             };
             let op = self.instruction(instruction)?;
+            self.listing.note_writes(self.written.take());
             instructions.push(Instruction { op, guard, line: lines.of(instruction.span), span: instruction.span });
         }
         // A kernel that runs off its end returns.
+        self.listing.note_writes(Vec::new());
         let line = lines.of(listed.last().map_or(function.span, |(_, last)| last.span));
         instructions.push(Instruction { op: Op::Exit, guard: None, line, span: function.span });
         let joins = flow::joins(&instructions);
@@ -204,6 +224,7 @@ impl Decoder {
             narrow_shared: self.narrow_shared,
             is_asynchronous: self.is_asynchronous,
             module_bytes: std::mem::take(&mut self.module_bytes),
+            listing: std::mem::take(&mut self.listing),
         })
     }
 
@@ -260,6 +281,8 @@ impl Decoder {
                 let Some(slot) = self.new_slot(width) else {
                     return refuse(format!("more than {MAX_REGISTERS} registers"));
                 };
+                let (reg, bits) = width.register(slot);
+                self.listing.declare(name.clone(), reg, bits, declaration.span.start);
                 if self.scopes[scope].registers.insert(name.clone(), Register { slot, width }).is_some() {
                     return refuse(format!("the register {name} is declared twice"));
                 }

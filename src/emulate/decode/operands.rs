@@ -178,23 +178,28 @@ impl Decoder {
     pub(super) fn predicate_dst(&self, operand: &Operand) -> Result<Option<Slot>, Fault> {
         match operand {
             Operand::Sink => Ok(None),
-            Operand::Name(name) => self.predicate_register(name).map(Some),
+            Operand::Name(name) => {
+                let slot = self.predicate_register(name)?;
+                self.written.borrow_mut().push(Reg::Pred(slot));
+                Ok(Some(slot))
+            }
             _ => self.refuse("expected a predicate register as destination"),
         }
     }
 
     /// A destination and its bits; `None` for `_`.
     fn any_dst(&self, operand: &Operand) -> Result<Option<(Reg, u32)>, Fault> {
-        match operand {
-            Operand::Sink => Ok(None),
-            Operand::Name(name) => match self.register(name) {
-                Some(Register { slot, width: Width::Narrow(bits) }) => Ok(Some((Reg::R32(slot), bits))),
-                Some(Register { slot, width: Width::Wide }) => Ok(Some((Reg::R64(slot), 64))),
-                Some(Register { slot, width: Width::Predicate }) => Ok(Some((Reg::Pred(slot), 1))),
-                None => self.refuse(format!("{name} is not declared, or cannot be written")),
-            },
-            _ => self.refuse("expected a destination register"),
-        }
+        let name = match operand {
+            Operand::Sink => return Ok(None),
+            Operand::Name(name) => name,
+            _ => return self.refuse("expected a destination register"),
+        };
+        let Some(Register { slot, width }) = self.register(name) else {
+            return self.refuse(format!("{name} is not declared, or cannot be written"));
+        };
+        let (reg, bits) = width.register(slot);
+        self.written.borrow_mut().push(reg);
+        Ok(Some((reg, bits)))
     }
 
     /// A destination for a value of type `ty`: a register at least as wide, or `_`.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::barrier::{ClusterBarrier, NamedBarriers};
 use super::global::Global;
 use super::mbarrier::MBarrier;
+use super::observed::Observer;
 use super::order::{Agent, Agents};
 use super::shared::Shared;
 use super::tensor_memory::TensorMemory;
@@ -34,6 +35,7 @@ pub(super) struct Context<'a> {
     /// Goes up with whatever another warp may wait for.
     pub progress: u64,
     pub counts: Counts,
+    pub observer: Option<Box<Observer<'a>>>,
 }
 
 impl Context<'_> {
@@ -93,6 +95,7 @@ impl<'a> Cluster<'a> {
                 steps: 0,
                 progress: 0,
                 counts: Counts::default(),
+                observer: environment.watch.map(|watch| Box::new(Observer::new(watch))),
             },
             warps: (0..warps * ctas).map(|_| Warp::default()).collect(),
             states: Vec::new(),
@@ -135,10 +138,21 @@ impl<'a> Cluster<'a> {
         }
         self.states.clear();
         self.states.resize(self.warps.len(), State::Ready);
-        while self.turn()? {}
-        self.ended()?;
+        if let Some(observer) = &mut self.context.observer {
+            observer.begin(&self.ctas, self.warps.len());
+        }
+        let result = self.run_warps();
+        if let Some(observer) = &mut self.context.observer {
+            observer.end();
+        }
+        result?;
         self.context.counts.warp_instructions = self.context.steps;
         Ok(self.context.counts)
+    }
+
+    fn run_warps(&mut self) -> Result<(), Box<FaultAt>> {
+        while self.turn()? {}
+        self.ended()
     }
 
     /// Lets every warp that can run do so until it stops; false when all have returned.
@@ -256,6 +270,10 @@ impl<'a> Cluster<'a> {
         let of_cta = rank * warps..(rank + 1) * warps;
         let arrival = match pause {
             Pause::Slice => return Ok(false),
+            Pause::Stopped => {
+                self.states.fill(State::Done);
+                return Ok(false);
+            }
             Pause::Poll(poll) => {
                 self.states[warp] = State::Polling(poll);
                 return Ok(false);
@@ -283,7 +301,8 @@ impl<'a> Cluster<'a> {
 
     /// What must not be left when all warps have returned.
     fn ended(&self) -> Result<(), Box<FaultAt>> {
-        if !self.context.environment.checks.sync {
+        let stopped = self.context.observer.as_deref().is_some_and(Observer::has_stopped);
+        if stopped || !self.context.environment.checks.sync {
             return Ok(());
         }
         for (rank, tensor) in self.context.tensor.iter().enumerate() {

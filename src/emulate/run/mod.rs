@@ -2,7 +2,7 @@
 //! warps of a cluster's CTAs, [`barrier`] and [`mbarrier`] are what they wait at; [`shared`], [`global`] and
 //! [`tensor_memory`] are the memories with their checks, [`order`] what the checks know; [`access`] is the way from an
 //! instruction to a memory, [`collective`] what the lanes of a warp do together, [`copies`] what goes on beside them,
-//! [`matrix`], [`wgmma`] and [`tcgen05`] the tensor cores.
+//! [`matrix`], [`wgmma`] and [`tcgen05`] the tensor cores, [`observed`] somebody who looks at all of it.
 
 mod access;
 mod barrier;
@@ -13,6 +13,7 @@ mod execute;
 mod global;
 mod matrix;
 mod mbarrier;
+mod observed;
 mod order;
 mod registers;
 mod shared;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 use super::error::FaultKind;
 use super::memory::Buffer;
+use super::observe::Watch;
 use super::program::Code;
 use super::{Checks, LaunchConfig};
 pub(super) use global::Shadow;
@@ -56,6 +58,8 @@ pub(super) struct Environment<'a> {
     /// Warp instructions that one CTA may take.
     pub max_steps: u64,
     pub shared_bytes: u32,
+    /// Who looks at the launch, if somebody does.
+    pub watch: Option<&'a Watch<'a>>,
 }
 
 /// What a CTA did.

@@ -51,6 +51,8 @@ pub(super) enum State {
 /// Why a warp stopped stepping. At a barrier and a poll it has not stepped past the instruction.
 pub(super) enum Pause {
     Done,
+    /// The launch is to end here, without a fault.
+    Stopped,
     /// Its turn is over.
     Slice,
     Barrier(Arrival),
@@ -58,7 +60,7 @@ pub(super) enum Pause {
 }
 
 /// Steps that a warp may take in one turn: one that spins on what another will write lets that one run.
-const SLICE: u64 = 1 << 16;
+pub(super) const SLICE: u64 = 1 << 16;
 
 /// The registers and the control state of 32 threads.
 #[derive(Default)]
@@ -146,8 +148,23 @@ impl Warp {
 
     /// Steps until the warp has returned or is at a barrier.
     pub fn run(&mut self, context: &mut Context) -> Run<Pause> {
+        if let Some(mut observer) = context.observer.take() {
+            let result = self.run_observed(context, &mut observer);
+            context.observer = Some(observer);
+            return result;
+        }
+        self.run_until(context, context.steps.saturating_add(SLICE))
+    }
+
+    /// The next instruction and the lanes that are there; `None` if all have returned.
+    pub(super) fn upcoming(&self) -> Option<(usize, u32)> {
+        let live = |frame: &&Frame| frame.pc != frame.join && frame.pc != NEVER && frame.mask & self.alive != 0;
+        self.frames.iter().rev().find(live).map(|frame| (frame.pc, frame.mask & self.alive))
+    }
+
+    /// As [`Warp::run`], up to step number `last`.
+    pub(super) fn run_until(&mut self, context: &mut Context, last: u64) -> Run<Pause> {
         let code = context.environment.code;
-        let last = context.steps.saturating_add(SLICE);
         loop {
             let Some(frame) = self.frames.last().copied() else { return Ok(Pause::Done) };
             let mask = frame.mask & self.alive;
