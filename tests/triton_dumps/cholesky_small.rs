@@ -1,232 +1,325 @@
-//! The small Cholesky kernels: whole matrices in a warp, diagonal blocks, panel solves, moves.
+//! The small Cholesky kernels: whole matrices in a warp, diagonal blocks, triangular inverses, panel solves.
+//!
+//! What a kernel has no business to read is NaN, which would reach its results.
 
-use half::f16;
-
-use crate::harness::{ARCHS, Arg, Outputs, corpus, floats, halves, run};
-use crate::matrices::{Expected, FP32, Memory, random};
+use crate::bounded::{Bounded, factor, inverse, solve_row};
+use crate::harness::{ARCHS, Arg, Outputs, corpus, floats, run};
+use crate::matrices::{Expected, FP32, Memory, TF32, dot, random};
+use crate::support::batch::UNTOUCHED;
 use crate::support::families::Family;
-use crate::support::oracle::{check_factor, factor_f64};
 
-/// Blocks of a batch, one after the other.
-fn blocks(n: usize, count: usize) -> Vec<Vec<f32>> {
-    (0..count).map(|index| Family::Dense.matrix(n, 2, 20 + index as u64)).collect()
+const BATCH: usize = 2;
+const ZERO: Expected = Expected { value: 0.0, magnitude: 0.0 };
+
+/// Memory that no kernel may read.
+fn poison(count: usize) -> Vec<f32> {
+    vec![f32::NAN; count]
 }
 
-/// Random memory of `batch` n × n matrices with a block of each at (k, k).
-fn embedded(n: usize, k: usize, blocks: &[Vec<f32>], seed: u64) -> Vec<f32> {
-    let mut memory = random(blocks.len() * n * n, seed);
-    for (batch, block) in blocks.iter().enumerate() {
-        let size = block.len().isqrt();
-        for row in 0..size {
-            memory[batch * n * n + (k + row) * n + k..][..size].copy_from_slice(&block[row * size..][..size]);
+/// A positive definite matrix, row-major. Its eigenvalues are between 1 and 5, or the bounds would grow with each column.
+fn positive(n: usize, seed: u64) -> Vec<f32> {
+    let mut matrix = Family::Dense.matrix(n, 2, seed);
+    (0..n).for_each(|i| matrix[i * n + i] += 1.0);
+    matrix
+}
+
+/// A lower triangle as a factor is one, row-major.
+fn triangle(n: usize, seed: u64) -> Vec<f32> {
+    let matrix = positive(n, seed);
+    factor(n, |i, j| matrix[i * n + j]).iter().map(|entry| entry.value as f32).collect()
+}
+
+/// Writes the lower half of an n-by-n matrix to `at`.
+fn put_lower(memory: &mut [f32], n: usize, matrix: &[f32], at: impl Fn(usize, usize) -> usize) {
+    for (i, j) in lower(n) {
+        memory[at(i, j)] = matrix[i * n + j];
+    }
+}
+
+/// The places of a lower half.
+fn lower(n: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..n).flat_map(|i| (0..=i).map(move |j| (i, j)))
+}
+
+/// Runs a kernel for each architecture.
+fn on_each(kernel: &str, args: &[Arg], grid: [u32; 3], check: impl Fn(&Outputs, &str)) {
+    for arch in ARCHS {
+        check(&run(arch, kernel, args, grid), &format!("{arch}/{kernel}"));
+    }
+}
+
+/// A batch of 32 × 32 matrices to their factors in another buffer, zeros above the diagonal.
+fn check_batched(kernel: &str, from: [usize; 2], to: [usize; 2], strides_given: bool) {
+    const N: usize = 32;
+    const MATRICES: usize = 3;
+    let size = |[batch, row]: [usize; 2]| (MATRICES - 1) * batch + (N - 1) * row + N;
+    let place = |[batch, row]: [usize; 2], b: usize, i: usize, j: usize| b * batch + i * row + j;
+    let mut source = poison(size(from));
+    let mut expected = Memory::new(&vec![UNTOUCHED; size(to)]);
+    for b in 0..MATRICES {
+        let matrix = positive(N, 20 + b as u64);
+        put_lower(&mut source, N, &matrix, |i, j| place(from, b, i, j));
+        for (index, entry) in factor(N, |i, j| matrix[i * N + j]).into_iter().enumerate() {
+            expected.set(place(to, b, index / N, index % N), entry.into());
         }
     }
-    memory
+    let mut args = vec![floats(&source), floats(&vec![UNTOUCHED; size(to)])];
+    if strides_given {
+        args.extend(from.iter().chain(&to).map(|&stride| Arg::Int(stride as i32)));
+    }
+    on_each(kernel, &args, [MATRICES as u32, 1, 1], |out, what| {
+        Memory::new(&source).check(&out.floats(0), 0.0, what);
+        expected.check(&out.floats(1), 1.0, what);
+    });
 }
-
-/// A factor's element with an error of 1e-4 of the largest in the factor allowed: the approximate square roots and
-/// quotients of the kernels are good to 2⁻²², and a block of order 64 and condition 100 magnifies that.
-fn factored(value: f64) -> Expected {
-    Expected { value, magnitude: 1.0 }
-}
-
-const FACTOR: f64 = 1e-4;
 
 #[test]
-fn whole_matrices_in_a_warp() {
+fn batched_factors() {
     if corpus().is_none() {
         return;
     }
-    let matrices = blocks(32, 5);
-    let flat = matrices.concat();
-    for arch in ARCHS {
-        let mut outputs: Vec<(&str, Outputs)> = Vec::new();
-        let args = [floats(&flat), Arg::Empty(4 * flat.len())];
-        outputs.push(("chol32_rank2_kernel", run(arch, "chol32_rank2_kernel", &args, [5, 1, 1])));
-        let [matrix, row] = [Arg::Int(1024), Arg::Int(32)];
-        let args = [floats(&flat), Arg::Empty(4 * flat.len()), matrix, row, Arg::Int(1024), Arg::Int(32)];
-        outputs.push(("chol_batched_kernel", run(arch, "chol_batched_kernel", &args, [5, 1, 1])));
-        for (kernel, out) in outputs {
-            let factors = out.floats(1);
-            for (matrix, factor) in matrices.iter().zip(factors.chunks(1024)) {
-                for (index, value) in factor.iter().enumerate() {
-                    assert!(index % 32 <= index / 32 || *value == 0.0, "{arch}/{kernel}: {index} is {value}");
-                }
-                check_factor(matrix, factor, 32, &format!("{arch}/{kernel}"));
-            }
-        }
-    }
+    // With gaps between rows and between matrices.
+    check_batched("chol_batched_kernel", [32 * 48 + 16, 48], [32 * 64 + 80, 64], true);
 }
 
 #[test]
-fn pivot_blocks_with_their_inverses() {
+fn factors_by_pairs_of_columns() {
+    if corpus().is_none() {
+        return;
+    }
+    check_batched("chol32_rank2_kernel", [1024, 32], [1024, 32], false);
+}
+
+/// A 32 × 32 diagonal block and the inverse of its factor.
+#[test]
+fn micro_factors_with_inverses() {
     if corpus().is_none() {
         return;
     }
     for (kernel, n, from_source) in [("micro_potrf_gj32", 512, false), ("micro_potrf_gj32@first_div", 1024, true)] {
-        let k = 64;
-        let matrices = blocks(32, 2);
-        let memory = embedded(n, k, &matrices, 21);
-        let before = if from_source { random(2 * n * n, 22) } else { memory.clone() };
+        let k = 48;
+        let mut input = poison(BATCH * n * n);
+        let matrices: Vec<_> = (0..BATCH).map(|b| positive(32, 30 + b as u64)).collect();
+        let place = |b: usize, i: usize, j: usize| b * n * n + (k + i) * n + k + j;
+        for (b, matrix) in matrices.iter().enumerate() {
+            put_lower(&mut input, 32, matrix, |i, j| place(b, i, j));
+        }
+        // The first launch reads the source; the others have it in the output already.
+        let (before, source) = if from_source { (vec![UNTOUCHED; input.len()], input) } else { (input, poison(1)) };
         let mut expected = Memory::new(&before);
-        let mut inverses = Memory::new(&vec![0.0; 2048]);
-        for (batch, matrix) in matrices.iter().enumerate() {
-            let factor = factor_f64(matrix, 32).unwrap();
-            for (row, column) in (0..32).flat_map(|row| (0..32).map(move |column| (row, column))) {
-                let value = if column <= row { factor[row * 32 + column] } else { 0.0 };
-                expected.set(batch * n * n + (k + row) * n + k + column, factored(value));
-            }
-            // Columns of the inverse by forward substitution; its elements are up to 10 here (a condition of 100).
-            for column in 0..32 {
-                let mut x = [0.0; 32];
-                for row in column..32 {
-                    let known: f64 = (column..row).map(|p| factor[row * 32 + p] * x[p]).sum();
-                    x[row] = (f64::from(u8::from(row == column)) - known) / factor[row * 32 + row];
-                }
-                for (row, &value) in x.iter().enumerate() {
-                    inverses.set(batch * 1024 + row * 32 + column, Expected { value, magnitude: 100.0 });
-                }
+        let mut expected_inverses = Memory::new(&poison(BATCH * 1024));
+        for (b, matrix) in matrices.iter().enumerate() {
+            let l = factor(32, |i, j| matrix[i * 32 + j]);
+            for (index, (&entry, inverted)) in l.iter().zip(inverse(32, &l)).enumerate() {
+                expected.set(place(b, index / 32, index % 32), entry.into());
+                expected_inverses.set(b * 1024 + index, inverted.into());
             }
         }
-        for arch in ARCHS {
-            let source = floats(if from_source { &memory } else { &[0.0] });
-            let args = [floats(&before), Arg::Empty(4 * 2048), source, Arg::Int(k as i32)];
-            let out = run(arch, kernel, &args, [2, 1, 1]);
-            expected.check(&out.floats(0), FACTOR, &format!("{arch}/{kernel}"));
-            inverses.check(&out.floats(1), FACTOR, &format!("{arch}/{kernel}, inverse"));
-        }
+        let args = [floats(&before), floats(&poison(BATCH * 1024)), floats(&source), Arg::Int(k as i32)];
+        on_each(kernel, &args, [BATCH as u32, 1, 1], |out, what| {
+            expected.check(&out.floats(0), 1.0, what);
+            expected_inverses.check(&out.floats(1), 1.0, &format!("{what}, inverse"));
+            Memory::new(&source).check(&out.floats(2), 0.0, &format!("{what}, source"));
+        });
     }
 }
 
+/// A 64 × 64 diagonal block in place; what is above its diagonal stays.
 #[test]
 fn diagonal_factors() {
     if corpus().is_none() {
         return;
     }
     let (n, k) = (2048, 128);
-    let matrices = blocks(64, 1);
-    let before = embedded(n, k, &matrices, 23);
-    let factor = factor_f64(&matrices[0], 64).unwrap();
+    let mut before = poison(BATCH * n * n);
+    let place = |b: usize, i: usize, j: usize| b * n * n + (k + i) * n + k + j;
+    let matrices: Vec<_> = (0..BATCH).map(|b| positive(64, 40 + b as u64)).collect();
+    for (b, matrix) in matrices.iter().enumerate() {
+        put_lower(&mut before, 64, matrix, |i, j| place(b, i, j));
+    }
     let mut expected = Memory::new(&before);
-    for (row, column) in (0..64).flat_map(|row| (0..=row).map(move |column| (row, column))) {
-        expected.set((k + row) * n + k + column, factored(factor[row * 64 + column]));
+    for (b, matrix) in matrices.iter().enumerate() {
+        let l = factor(64, |i, j| matrix[i * 64 + j]);
+        lower(64).for_each(|(i, j)| expected.set(place(b, i, j), l[i * 64 + j].into()));
     }
-    for arch in ARCHS {
-        let out = run(arch, "diag_factor_8x2048", &[floats(&before), Arg::Int(k as i32)], [1, 1, 1]);
-        expected.check(&out.floats(0), FACTOR, &format!("{arch}/diag_factor_8x2048"));
-    }
+    let args = [floats(&before), Arg::Int(k as i32)];
+    on_each("diag_factor_8x2048", &args, [BATCH as u32, 1, 1], |out, what| {
+        expected.check(&out.floats(0), 1.0, what);
+    });
 }
 
-/// X·Lᵀ = A for the rows under a diagonal block of 64.
+/// P ← P·L⁻ᵀ below a 64 × 64 diagonal block, two tiles of rows, the second not full.
 #[test]
 fn panel_solves() {
     if corpus().is_none() {
         return;
     }
-    let (n, k, remaining) = (2048, 64, 112);
-    let mut lower = random(64 * 64, 24);
-    (0..64).for_each(|row| lower[row * 65] += 8.0);
-    let before = embedded(n, k, &[lower.clone()], 25);
-    let mut expected = Memory::new(&before);
-    for row in 0..remaining {
-        let from = (k + 64 + row) * n + k;
-        let mut x = [0.0; 64];
-        for column in 0..64 {
-            let known: f64 = (0..column).map(|p| x[p] * f64::from(lower[column * 64 + p])).sum();
-            x[column] = (f64::from(before[from + column]) - known) / f64::from(lower[column * 65]);
-            expected.set(from + column, Expected { value: x[column], magnitude: 1.0 });
+    let (n, k, remaining) = (2048, 128, 80);
+    let mut before = poison(BATCH * n * n);
+    let place = |b: usize, i: usize, j: usize| b * n * n + (k + i) * n + k + j;
+    let triangles: Vec<_> = (0..BATCH).map(|b| triangle(64, 50 + b as u64)).collect();
+    let panels: Vec<_> = (0..BATCH).map(|b| random(remaining * 64, 60 + b as u64)).collect();
+    for b in 0..BATCH {
+        put_lower(&mut before, 64, &triangles[b], |i, j| place(b, i, j));
+        for (i, row) in panels[b].chunks_exact(64).enumerate() {
+            before[place(b, 64 + i, 0)..][..64].copy_from_slice(row);
         }
     }
-    for arch in ARCHS {
-        let args = [floats(&before), Arg::Int(k as i32), Arg::Int(remaining as i32)];
-        let out = run(arch, "panel_solve_8x2048", &args, [2, 1, 1]);
-        expected.check(&out.floats(0), FP32, &format!("{arch}/panel_solve_8x2048"));
+    let mut expected = Memory::new(&before);
+    for b in 0..BATCH {
+        let l: Vec<_> = triangles[b].iter().map(|&entry| Bounded::exactly(entry)).collect();
+        for (i, row) in panels[b].chunks_exact(64).enumerate() {
+            for (j, entry) in solve_row(row, &l).into_iter().enumerate() {
+                expected.set(place(b, 64 + i, j), entry.into());
+            }
+        }
     }
+    let args = [floats(&before), Arg::Int(k as i32), Arg::Int(remaining as i32)];
+    on_each("panel_solve_8x2048", &args, [2, BATCH as u32, 1], |out, what| {
+        expected.check(&out.floats(0), 1.0, what);
+    });
 }
 
+/// The inverses of 32 × 32 diagonal blocks, one column by each CTA; what is above their diagonals stays.
 #[test]
 fn inverses_of_leaves() {
     if corpus().is_none() {
         return;
     }
-    let (n, blocks) = (2048, 3);
-    let mut lower = random(n * n, 26);
-    (0..n).for_each(|row| lower[row * (n + 1)] += 4.0);
-    let before = random(n * n, 27);
+    const BLOCKS: usize = 3;
+    let n = 2048;
+    // The last row that is read is the last block's.
+    let size = BLOCKS * 32 * n;
+    let place = |block: usize, i: usize, j: usize| (32 * block + i) * n + 32 * block + j;
+    let mut source = poison(size);
+    let before = vec![UNTOUCHED; size];
     let mut expected = Memory::new(&before);
-    for (block, column) in (0..blocks).flat_map(|block| (0..32).map(move |column| (32 * block, column))) {
-        let element = |row: usize, column: usize| f64::from(lower[(block + row) * n + block + column]);
-        let mut x = [0.0; 32];
-        for row in column..32 {
-            let known: f64 = (column..row).map(|p| element(row, p) * x[p]).sum();
-            x[row] = (f64::from(u8::from(row == column)) - known) / element(row, row);
-            let target = (block + row) * n + block + column;
-            expected.set(target, Expected { value: x[row], magnitude: 1.0 });
-        }
+    for block in 0..BLOCKS {
+        let l = triangle(32, 70 + block as u64);
+        put_lower(&mut source, 32, &l, |i, j| place(block, i, j));
+        let inverted = inverse(32, &l.iter().map(|&entry| Bounded::exactly(entry)).collect::<Vec<_>>());
+        lower(32).for_each(|(i, j)| expected.set(place(block, i, j), inverted[i * 32 + j].into()));
     }
-    for arch in ARCHS {
-        let args = [floats(&lower), floats(&before)];
-        let out = run(arch, "exp057_tri_inv_leaf32_kernel", &args, [32 * blocks as u32, 1, 1]);
-        expected.check(&out.floats(1), FP32, &format!("{arch}/exp057_tri_inv_leaf32_kernel"));
-    }
+    let args = [floats(&source), floats(&before)];
+    on_each("exp057_tri_inv_leaf32_kernel", &args, [32 * BLOCKS as u32, 1, 1], |out, what| {
+        Memory::new(&source).check(&out.floats(0), 0.0, what);
+        expected.check(&out.floats(1), 1.0, what);
+    });
 }
 
-/// out = src − prod with strides and a mask (16 × 512 elements a CTA).
-#[test]
-fn block_moves() {
-    if corpus().is_none() {
-        return;
+/// What the kernels that apply an inverse are given: the panel of `rows` rows below a 32 × 32 block at `k`, in the output or in
+/// a source of its own, and the inverses.
+struct Panel {
+    n: usize,
+    k: usize,
+    rows: usize,
+    before: Vec<f32>,
+    source: Vec<f32>,
+    inverses: Vec<f32>,
+}
+
+impl Panel {
+    /// Further columns right of the panel, up to `square`, belong to the input.
+    fn new(n: usize, rows: usize, square: usize, from_source: bool) -> Self {
+        let k = 48;
+        let mut input = poison(BATCH * n * n);
+        for (line, values) in random(BATCH * rows * (32 + square), 80).chunks_exact(32 + square).enumerate() {
+            input[(line / rows * n + k + 32 + line % rows) * n + k..][..32 + square].copy_from_slice(values);
+        }
+        let (before, source) = if from_source { (vec![UNTOUCHED; input.len()], input) } else { (input, poison(1)) };
+        Self { n, k, rows, before, source, inverses: random(BATCH * 1024, 81) }
     }
-    let (rows, columns, stride_source, stride_out) = (48_usize, 1040, 1056, 1072);
-    let (source, product) = (random(rows * stride_source, 28), random(rows * columns, 29));
-    let grid = [(rows as u32).div_ceil(16), (columns as u32).div_ceil(512), 1];
-    let value = |row: usize, column: usize, with_product: bool| {
-        source[row * stride_source + column] - if with_product { product[row * columns + column] } else { 0.0 }
-    };
-    let strides = || [rows, columns, stride_source, stride_out].map(|value| Arg::Int(value as i32));
-    for arch in ARCHS {
-        for (kernel, with_product) in [("exp061_block_move_kernel", true), ("exp061_block_move_kernel@noprod", false)] {
-            let mut expected = Memory::new(&random(rows * stride_out, 30));
-            for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
-                let value = Expected::exactly(value(row, column, with_product));
-                expected.set(row * stride_out + column, value);
+
+    /// A place counted from the diagonal block's corner.
+    fn place(&self, b: usize, i: usize, j: usize) -> usize {
+        (b * self.n + self.k + i) * self.n + self.k + j
+    }
+
+    fn args(&self) -> [Arg; 5] {
+        let [k, rows] = [self.k, self.rows].map(|value| Arg::Int(value as i32));
+        [floats(&self.before), floats(&self.inverses), floats(&self.source), k, rows]
+    }
+
+    /// The panel times the inverses' transposes, and zeros in the mirrored place above the diagonal, scaled so that `check`
+    /// takes the tolerance 1.
+    fn applied(&self, tolerance: f64) -> Memory {
+        let mut expected = Memory::new(&self.before);
+        let input = if self.source.len() == 1 { &self.before } else { &self.source };
+        for b in 0..BATCH {
+            for (row, column) in (0..self.rows).flat_map(|row| (0..32).map(move |column| (row, column))) {
+                let product = dot(
+                    32,
+                    |p| Expected::exactly(input[self.place(b, 32 + row, p)]),
+                    |p| Expected::exactly(self.inverses[b * 1024 + column * 32 + p]),
+                );
+                expected.set(self.place(b, 32 + row, column), within(product, tolerance));
+                expected.set(self.place(b, column, 32 + row), ZERO);
             }
-            let mut args = vec![floats(&source), floats(&product), floats(&random(rows * stride_out, 30))];
-            args.extend(strides());
-            expected.check(&run(arch, kernel, &args, grid).floats(2), 0.0, &format!("{arch}/{kernel}"));
         }
-        let mut args = vec![floats(&source), floats(&product), halves(&vec![0x1234; rows * stride_out])];
-        args.extend(strides());
-        let out = run(arch, "exp061_block_move_kernel@fp16", &args, grid).halves(2);
-        for (index, &found) in out.iter().enumerate() {
-            let (row, column) = (index / stride_out, index % stride_out);
-            let expected = if column < columns { f16::from_f32(value(row, column, true)).to_bits() } else { 0x1234 };
-            assert_eq!(found, expected, "{arch}/exp061_block_move_kernel@fp16: ({row}, {column})");
-        }
+        expected
+    }
+
+    /// That the inverses and the source are as they were.
+    fn check_inputs(&self, out: &Outputs, what: &str) {
+        Memory::new(&self.inverses).check(&out.floats(1), 0.0, &format!("{what}, inverses"));
+        Memory::new(&self.source).check(&out.floats(2), 0.0, &format!("{what}, source"));
     }
 }
 
+/// `tolerance` · magnitude in the magnitude's place.
+fn within(expected: Expected, tolerance: f64) -> Expected {
+    Expected { magnitude: tolerance * expected.magnitude, ..expected }
+}
+
+/// The tolerance of FP32 covers tf32x3 at this depth: of each product 2·2⁻²¹ is lost where the lower parts are cut and
+/// 2⁻²² with the product of both; each of 12 steps of 8 terms cuts 9 numbers to 2⁻²⁵ of the largest and the sum to 2⁻²³.
+/// Together that is less than 2⁻¹⁷ of the magnitude.
+const TF32X3: f64 = FP32;
+
 #[test]
-fn upper_triangles_are_cleared() {
+fn panel_applications() {
     if corpus().is_none() {
         return;
     }
-    for arch in ARCHS {
-        let n = 512;
-        let out = run(arch, "clear_upper_tiles", &[floats(&vec![7.0; 2 * n * n])], [10, 2, 1]).floats(0);
-        for (index, value) in out.into_iter().enumerate() {
-            let (row, column) = (index / n % n, index % n);
-            assert_eq!(value, if column > row { 0.0 } else { 7.0 }, "{arch}/clear_upper_tiles: ({row}, {column})");
-        }
-        // The grid is 4096 CTAs of 256 threads, which go on by 2²⁰ elements: the first 64 do all steps of their share.
-        let n = 2048;
-        let ctas = 64;
-        let out = run(arch, "clear_upper_8x2048", &[floats(&vec![7.0; 8 * n * n])], [ctas, 1, 1]).floats(0);
-        for (index, value) in out.into_iter().enumerate() {
-            let (row, column) = (index / n % n, index % n);
-            let mine = index % (4096 * 256) < ctas as usize * 256;
-            let expected = if column > row && mine { 0.0 } else { 7.0 };
-            assert_eq!(value, expected, "{arch}/clear_upper_8x2048: element {index}");
+    for (kernel, n, tolerance, from_source) in [
+        ("panel_apply32", 512, TF32X3, false),
+        ("panel_apply32@tf32_n2048", 2048, TF32, false),
+        ("panel_apply32@tf32x3_first", 512, TF32X3, true),
+    ] {
+        // Two tiles of rows, the second not full.
+        let panel = Panel::new(n, 176, 0, from_source);
+        let expected = panel.applied(tolerance);
+        on_each(kernel, &panel.args(), [2, BATCH as u32, 1], |out, what| {
+            expected.check(&out.floats(0), 1.0, what);
+            panel.check_inputs(out, what);
+        });
+    }
+}
+
+/// A panel applied, and its product with itself taken from the square right of it.
+#[test]
+fn diagonal_block_steps() {
+    if corpus().is_none() {
+        return;
+    }
+    for (kernel, n, tolerance) in [("diag_block_step", 1024, TF32), ("diag_block_step@tf32x3_n512", 512, TF32X3)] {
+        for rows in [80, 128] {
+            let panel = Panel::new(n, rows, rows, false);
+            on_each(kernel, &panel.args(), [BATCH as u32, 1, 1], |out, what| {
+                let found = out.floats(0);
+                let mut expected = panel.applied(tolerance);
+                // From the panel that was found, for the bounds of one product: those of two would hide a factor of ten.
+                for b in 0..BATCH {
+                    let entry = |row: usize, p: usize| Expected::exactly(found[panel.place(b, 32 + row, p)]);
+                    for (row, column) in (0..rows).flat_map(|row| (0..rows).map(move |column| (row, column))) {
+                        let place = panel.place(b, 32 + row, 32 + column);
+                        let product = dot(32, |p| entry(row, p), |p| entry(column, p));
+                        expected.set(place, within(expected.before(place).minus(product), tolerance));
+                    }
+                }
+                expected.check(&found, 1.0, &format!("{what}, {rows} rows"));
+                panel.check_inputs(out, what);
+            });
         }
     }
 }

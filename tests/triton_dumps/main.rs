@@ -4,11 +4,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bounded;
 mod cholesky_large;
 mod cholesky_small;
 mod harness;
 mod kda;
 mod matrices;
+mod moves;
 mod mx;
 
 /// Every kernel of the corpus, in both architectures, is launched by one of the tests.
@@ -19,6 +21,7 @@ fn every_kernel_has_a_test() {
         include_str!("cholesky_large.rs"),
         include_str!("cholesky_small.rs"),
         include_str!("kda.rs"),
+        include_str!("moves.rs"),
         include_str!("mx.rs"),
     ];
     for arch in harness::ARCHS {
