@@ -10,6 +10,7 @@ mod harness;
 mod kda;
 mod matrices;
 mod mx;
+mod products;
 
 /// Every kernel of the corpus, in both architectures, is launched by one of the tests.
 #[test]
