@@ -313,3 +313,40 @@ fn instructions_against_a_device() {
     write("md", markdown(&outcomes).as_bytes());
     judge(&outcomes);
 }
+
+/// Results that differ are seen, by the bits or by the bound, at once and against a recording.
+#[test]
+fn planted_differences_are_found() {
+    let emulator = launch::open("emulator").expect("the emulator is always there");
+    let verdict = |name: &str, change: fn(usize, u64) -> u64, recorded: bool| {
+        let row = rows().into_iter().find(|row| row.name == name).expect(name);
+        let work = Work::new(row);
+        let ours = work.run(&emulator).expect(name);
+        let theirs: Vec<u64> = ours.iter().enumerate().map(|(at, &result)| change(at, result)).collect();
+        let outcome = match recorded {
+            true => work.against_recording(&ours, &work.entry(&theirs)),
+            false => {
+                let pairs = ours.iter().zip(&theirs).enumerate();
+                work.compare(pairs.map(|(at, (&ours, &theirs))| (at, ours, theirs)))
+            }
+        };
+        assert!(outcome.compared > 0, "{name}");
+        outcome.verdict
+    };
+    let same: fn(usize, u64) -> u64 = |_, result| result;
+    let one_bit: fn(usize, u64) -> u64 = |at, result| result ^ u64::from(at == 5000);
+    // Of finite results: a bit more makes a NaN of an infinity, which no bound allows.
+    let near: fn(usize, u64) -> u64 = |_, result| if result & 0x7f80_0000 == 0x7f80_0000 { result } else { result ^ 1 };
+    let far: fn(usize, u64) -> u64 = |at, result| if at < 60 { result ^ 0xff } else { result };
+    for recorded in [false, true] {
+        for name in ["add.rn.f32", "mul.hi.u32", "prmt.b32.f4e", "cvt.rzi.s64.f64", "redux.sync.add.u32"] {
+            assert_eq!(verdict(name, same, recorded), Verdict::Identical, "{name}");
+            assert_eq!(verdict(name, one_bit, recorded), Verdict::Different, "{name}");
+        }
+        for name in ["rsqrt.approx.f32", "ex2.approx.ftz.f32"] {
+            assert_eq!(verdict(name, same, recorded), Verdict::Identical, "{name}");
+            assert_eq!(verdict(name, near, recorded), Verdict::Within, "{name}");
+            assert_eq!(verdict(name, far, recorded), Verdict::Beyond, "{name}");
+        }
+    }
+}

@@ -179,7 +179,6 @@ const ARITHMETIC: &[Group] = &[
     exact("@%r redux.sync.#.$ %d, %b, %a;", "add min max", "u32 s32", "lanes T", "b32", AMPERE),
     exact("@%r redux.sync.#.b32 %d, %b, %a;", "and or xor", "", "lanes b32", "b32", AMPERE),
     exact("@%r elect.sync %t0|%q, %a; selp.b32 %t1, 64, 0, %q; add.u32 %d, %t0, %t1;", "", "", "lanes", "b32", HOPPER),
-    exact("@%r bra $L_in; bra.uni $L_out; $L_in: activemask.b32 %d; $L_out:", "", "", "lanes", "b32", AMPERE),
 ];
 
 /// `cvt`.
@@ -297,9 +296,10 @@ impl Group {
             format!("{} {};", fill(self.text), registers[..=operands.len()].join(", "))
         };
         // The opcodes that the table varies, or all where it varies none.
-        let opcodes = self.text.split(';').filter_map(|instruction| {
-            instruction.split_whitespace().find(|word| !word.starts_with("@%") && !word.ends_with(':'))
-        });
+        let opcodes = self
+            .text
+            .split(';')
+            .filter_map(|instruction| instruction.split_whitespace().find(|word| !word.starts_with("@%")));
         let varied: Vec<&str> = opcodes.clone().filter(|opcode| opcode.contains(['$', '#'])).collect();
         let shown = if varied.is_empty() { opcodes.collect() } else { varied };
         let operand = if shown.iter().any(|opcode| opcode.contains('#')) { "" } else { variant };

@@ -387,13 +387,13 @@ fn tensor_cores_against_models() {
     }
 }
 
-/// The search finds each of some models again from its results alone.
+/// The search finds each of some models again from its results alone: for tf32, for halves and for fp8.
 #[test]
 fn the_search_finds_a_planted_model() {
     use crate::accumulate::{Cut, Exponent, Order, Place, ZeroSign, Zeros};
     let floats = SHAPES.iter().filter(|shape| matches!(shape.accumulator, Accumulator::Float(_)));
     let missed: Vec<String> = floats
-        .step_by(3)
+        .step_by(6)
         .enumerate()
         .collect::<Vec<_>>()
         .into_par_iter()

@@ -125,7 +125,7 @@ fn panel_solves() {
     }
     let (n, k, remaining) = (2048, 64, 112);
     let mut lower = random(64 * 64, 24);
-    (0..64).for_each(|row| lower[row * 65] = 8.0 + lower[row * 65]);
+    (0..64).for_each(|row| lower[row * 65] += 8.0);
     let before = embedded(n, k, &[lower.clone()], 25);
     let mut expected = Memory::new(&before);
     for row in 0..remaining {
@@ -151,7 +151,7 @@ fn inverses_of_leaves() {
     }
     let (n, blocks) = (2048, 3);
     let mut lower = random(n * n, 26);
-    (0..n).for_each(|row| lower[row * (n + 1)] = 4.0 + lower[row * (n + 1)]);
+    (0..n).for_each(|row| lower[row * (n + 1)] += 4.0);
     let before = random(n * n, 27);
     let mut expected = Memory::new(&before);
     for (block, column) in (0..blocks).flat_map(|block| (0..32).map(move |column| (32 * block, column))) {
