@@ -245,6 +245,7 @@ fn check_fused(kernel: &str, n: usize, precision: Precision) {
         args.extend([j, rows, inverses.stride].map(|value| Arg::Int(value as i32)));
         let out = run(arch, kernel, &args, [2, batch as u32, 1]);
         expected.check(&out.floats(0), WITHIN, &format!("{arch}/{kernel}"));
+        out.expect_inputs(&args, [1], kernel);
     }
 }
 
@@ -290,6 +291,7 @@ fn check_diagonal_step(kernel: &str, n: usize, precision: Precision) {
         args.extend([k, rows].map(|value| Arg::Int(value as i32)));
         let out = run(arch, kernel, &args, [batch as u32, 1, 1]);
         expected.check(&out.floats(0), WITHIN, &format!("{arch}/{kernel}"));
+        out.expect_inputs(&args, [1], kernel);
     }
 }
 
@@ -327,6 +329,8 @@ fn check_apply(kernel: &str, n: usize, precision: Precision, from_source: bool) 
         args.extend([k, remaining].map(|value| Arg::Int(value as i32)));
         let out = run(arch, kernel, &args, [2, batch as u32, 1]);
         expected.check(&out.floats(0), WITHIN, &format!("{arch}/{kernel}"));
+        let inputs = if from_source { 1..3 } else { 1..2 };
+        out.expect_inputs(&args, inputs, kernel);
     }
 }
 

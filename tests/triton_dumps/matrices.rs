@@ -24,11 +24,6 @@ impl Expected {
     pub fn exactly(value: f32) -> Self {
         Self { value: value.into(), magnitude: f64::from(value).abs() }
     }
-
-    /// `self` − `other`.
-    pub fn minus(self, other: Expected) -> Self {
-        Self { value: self.value - other.value, magnitude: self.magnitude + other.magnitude }
-    }
 }
 
 /// What memory is expected to hold.
@@ -40,10 +35,6 @@ pub struct Memory {
 impl Memory {
     pub fn new(before: &[f32]) -> Self {
         Self { before: before.to_vec(), expected: vec![None; before.len()] }
-    }
-
-    pub fn before(&self, at: usize) -> Expected {
-        Expected::exactly(self.before[at])
     }
 
     pub fn set(&mut self, at: usize, value: Expected) {
