@@ -33,7 +33,7 @@ fn e4m3_code(value: f32) -> u8 {
     sign | nearest
 }
 
-/// Sizes of blocks of 32: none, small, of one, so small and so large that the scale's byte ends.
+/// Powers of two, the sizes of blocks of 32: below FP32, where the scale's byte or FP32 ends, and between.
 const SIZES: [i32; 9] = [-200, 0, -30, 3, -117, -130, 40, -8, 127];
 
 /// Numbers of many sizes, one for a block of 32, with zeros of both signs, ties between codes, and what is not finite.
@@ -47,12 +47,11 @@ fn spread(rows: usize, columns: usize, stride: usize, seed: u64) -> Vec<f32> {
             let fraction = match random.random_range(0..16) {
                 0 => 0.0,
                 1 => -0.0,
-                // Five bits of fraction, where codes have three: ties.
+                // Up to six bits, where codes have four: ties.
                 2..8 => f64::from(random.random_range(-63..64)) / 64.0,
                 _ => random.random_range(-1.0..1.0),
             };
-            // The product is rounded to FP32 once, and the smallest blocks are below all of it.
-            *number = (fraction * 2.0_f64.powi(size) * 1.999) as f32;
+            *number = (fraction * 2.0_f64.powi(size)) as f32;
         }
         let odd = row * stride + 32 * block + random.random_range(0..32);
         match random.random_range(0..24) {
