@@ -55,6 +55,18 @@ impl Outputs {
     pub fn bytes(&self, buffer: usize) -> &[u8] {
         &self.0[buffer]
     }
+
+    /// Holds inputs among the buffers of `args` to what they were.
+    ///
+    /// # Panics
+    /// When one was written.
+    pub fn expect_inputs(&self, args: &[Arg], inputs: impl IntoIterator<Item = usize>, what: &str) {
+        let buffers: Vec<&Arg> = args.iter().filter(|arg| matches!(arg, Arg::Bytes(_) | Arg::Empty(_))).collect();
+        for input in inputs {
+            let Arg::Bytes(before) = buffers[input] else { panic!("{what}: buffer {input} is no input") };
+            assert!(*before == self.0[input], "{what}: input {input} was written");
+        }
+    }
 }
 
 /// Runs `kernel` (a folder's name) for `arch` on `grid` CTAs. Triton's two scratch pointers, null, are added.

@@ -12,6 +12,7 @@ mod kda;
 mod matrices;
 mod moves;
 mod mx;
+mod products;
 
 /// Every kernel of the corpus, in both architectures, is launched by one of the tests.
 #[test]

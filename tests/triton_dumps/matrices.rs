@@ -3,11 +3,7 @@
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Relative to the sum of the terms' magnitudes: both operands lose up to 2⁻¹⁰ where tf32 cuts them.
-pub const TF32: f64 = 1.0 / 512.0;
-/// Both operands are rounded to halves, 2⁻¹¹ each.
-pub const FP16: f64 = 1.0 / 1024.0;
-/// What three tf32 products leave of FP32, and sums of FP32 itself (up to 256 terms, each cut to 2⁻²⁴).
+/// Relative to the sum of the terms' magnitudes: sums of FP32 (up to 256 terms, each cut to 2⁻²⁴).
 pub const FP32: f64 = 1.0 / 131_072.0;
 
 /// Numbers from −1 to 1.
@@ -28,22 +24,6 @@ impl Expected {
     pub fn exactly(value: f32) -> Self {
         Self { value: value.into(), magnitude: f64::from(value).abs() }
     }
-
-    /// `self` − `other`.
-    pub fn minus(self, other: Expected) -> Self {
-        Self { value: self.value - other.value, magnitude: self.magnitude + other.magnitude }
-    }
-}
-
-/// Σ a(p)·b(p).
-pub fn dot(depth: usize, a: impl Fn(usize) -> Expected, b: impl Fn(usize) -> Expected) -> Expected {
-    let mut sum = Expected { value: 0.0, magnitude: 0.0 };
-    for p in 0..depth {
-        let (a, b) = (a(p), b(p));
-        sum.value += a.value * b.value;
-        sum.magnitude += a.magnitude * b.magnitude;
-    }
-    sum
 }
 
 /// What memory is expected to hold.
@@ -55,10 +35,6 @@ pub struct Memory {
 impl Memory {
     pub fn new(before: &[f32]) -> Self {
         Self { before: before.to_vec(), expected: vec![None; before.len()] }
-    }
-
-    pub fn before(&self, at: usize) -> Expected {
-        Expected::exactly(self.before[at])
     }
 
     pub fn set(&mut self, at: usize, value: Expected) {

@@ -1,7 +1,8 @@
 //! MXFP8: quantisers, scales, casts, the block-scaled panel update.
 
 use crate::harness::{ARCHS, Arg, corpus, floats, run};
-use crate::matrices::{Expected, Memory, random};
+use crate::matrices::{Memory, random};
+use crate::products::{Approximate, Precision, WITHIN};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -16,10 +17,13 @@ fn e4m3_value(code: u8) -> f64 {
     if code & 0x80 == 0 { magnitude } else { -magnitude }
 }
 
-/// The code nearest to a value, ties to the even one, 448 at most: by looking at all of them.
+/// The code nearest to a value, ties to the even one, 448 at most: by looking at all of them. NaN has one code.
 fn e4m3_code(value: f32) -> u8 {
+    if value.is_nan() {
+        return 0x7f;
+    }
     let sign = u8::from(value.is_sign_negative()) << 7;
-    let magnitude = f64::from(value).abs();
+    let magnitude = f64::from(value).abs().min(448.0);
     let nearest = (0..=0x7e_u8)
         .min_by(|&a, &b| {
             let far = |code: u8| (e4m3_value(code) - magnitude).abs();
@@ -29,20 +33,38 @@ fn e4m3_code(value: f32) -> u8 {
     sign | nearest
 }
 
-/// Numbers of many sizes, with zeros.
-fn spread(count: usize, seed: u64) -> Vec<f32> {
+/// Powers of two, the sizes of blocks of 32: below FP32, where the scale's byte or FP32 ends, and between.
+const SIZES: [i32; 9] = [-200, 0, -30, 3, -117, -130, 40, -8, 127];
+
+/// Numbers of many sizes, one for a block of 32, with zeros of both signs, ties between codes, and what is not finite.
+fn spread(rows: usize, columns: usize, stride: usize, seed: u64) -> Vec<f32> {
     let mut random = StdRng::seed_from_u64(seed);
-    (0..count)
-        .map(|index| {
-            // A block of 32 has one size; some are all zero, some tiny.
-            let size = [0, -30, 3, -130, 40, -8, 12, 1][index / 32 % 8];
-            let value: f32 = random.random_range(-1.0..1.0);
-            if index / 32 % 8 == 0 || random.random_bool(0.02) { 0.0 } else { value * 2.0_f32.powi(size) }
-        })
-        .collect()
+    // What lies between the rows would be the largest of its block.
+    let mut numbers = vec![f32::MAX; rows * stride];
+    for (row, block) in (0..rows).flat_map(|row| (0..columns / 32).map(move |block| (row, block))) {
+        let size = SIZES[random.random_range(0..SIZES.len())];
+        for number in &mut numbers[row * stride + 32 * block..][..32] {
+            let fraction = match random.random_range(0..16) {
+                0 => 0.0,
+                1 => -0.0,
+                // Up to six bits, where codes have four: ties.
+                2..8 => f64::from(random.random_range(-63..64)) / 64.0,
+                _ => random.random_range(-1.0..1.0),
+            };
+            *number = (fraction * 2.0_f64.powi(size)) as f32;
+        }
+        let odd = row * stride + 32 * block + random.random_range(0..32);
+        match random.random_range(0..24) {
+            0 => numbers[odd] = f32::INFINITY,
+            1 => numbers[odd] = f32::NEG_INFINITY,
+            2 => numbers[odd] = f32::NAN,
+            _ => {}
+        }
+    }
+    numbers
 }
 
-/// The OCP rule as the kernel has it: the exponent of the largest, less 8, in the byte; elements by that power, saturated.
+/// The OCP rule as the kernel has it: the exponent of the largest number, less 8, in the byte; elements by that power, saturated.
 fn quantise(block: &[f32]) -> (u8, Vec<u8>) {
     let largest = block.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
     let byte = ((largest.to_bits() >> 23 & 0xff) as i32 - 8).max(0) as u8;
@@ -55,8 +77,8 @@ fn quantisers() {
     if corpus().is_none() {
         return;
     }
-    let (rows, columns, stride) = (128, 256, 272);
-    let x = spread(rows * stride, 31);
+    let (rows, columns, stride) = (256, 256, 272);
+    let x = spread(rows, columns, stride, 31);
     let mut codes = vec![0; rows * columns];
     let mut scales = vec![0; rows * columns / 32];
     let mut blocked = vec![0; rows * columns / 32];
@@ -77,43 +99,75 @@ fn quantisers() {
                 Arg::Int(columns as i32),
             ];
             let out = run(arch, kernel, &args, [(rows / 32) as u32, (columns / 128) as u32, 1]);
-            assert!(out.bytes(2) == scales.as_slice(), "{arch}/{kernel}: scales");
+            for (index, (found, expected)) in out.bytes(2).iter().zip(scales).enumerate() {
+                assert_eq!(found, expected, "{arch}/{kernel}: scale {index}");
+            }
             for (index, (found, expected)) in out.bytes(1).iter().zip(&codes).enumerate() {
                 assert_eq!(found, expected, "{arch}/{kernel}: element {index}");
             }
+            out.expect_inputs(&args, [0], kernel);
         }
     }
 }
 
-/// The largest magnitudes of pieces of 1024 elements of rows, of two operands in one launch; the second is transposed.
+/// An operand of the two kernels that take two in one launch: rows by row, or, transposed, by column.
+struct Operand {
+    rows: usize,
+    columns: usize,
+    stride: usize,
+    transposed: bool,
+    numbers: Vec<f32>,
+}
+
+impl Operand {
+    /// Numbers from −1 to 1; `between` where there is no element.
+    fn new([rows, columns, stride]: [usize; 3], transposed: bool, between: f32, seed: u64) -> Self {
+        let inner = if transposed { rows } else { columns };
+        let mut numbers = random(if transposed { columns } else { rows } * stride, seed);
+        for (index, number) in numbers.iter_mut().enumerate() {
+            // Few bits, so that halves of the last bit of a code occur.
+            *number = if index % stride < inner { (*number * 64.0).round() / 64.0 } else { between };
+        }
+        Self { rows, columns, stride, transposed, numbers }
+    }
+
+    /// A row.
+    fn row(&self, row: usize) -> impl Iterator<Item = f32> {
+        let (start, step) = if self.transposed { (row, self.stride) } else { (row * self.stride, 1) };
+        (0..self.columns).map(move |column| self.numbers[start + column * step])
+    }
+
+    fn elements(&self) -> usize {
+        self.rows * self.columns
+    }
+}
+
+/// The largest magnitudes of pieces of 1024 elements of rows.
 #[test]
 fn largest_magnitudes() {
     if corpus().is_none() {
         return;
     }
-    let (rows, columns, stride) = (16, 1536, 1552);
-    let (lhs, rhs) = (random(rows * stride, 32), random(columns * stride, 33));
-    let tiles = 2;
-    let programs = rows * tiles;
-    let largest = |value: &dyn Fn(usize, usize) -> f32| -> Vec<f32> {
-        (0..programs)
-            .map(|program| {
-                let (row, first) = (program / tiles, program % tiles * 1024);
-                (first..(first + 1024).min(columns))
-                    .fold(0.0_f32, |largest, column| largest.max(value(row, column).abs()))
-            })
-            .collect()
-    };
-    let of_lhs = largest(&|row, column| lhs[row * stride + column]);
-    let of_rhs = largest(&|row, column| rhs[row + column * stride]);
+    let lhs = Operand::new([16, 1040, 1056], false, f32::INFINITY, 32);
+    let rhs = Operand::new([16, 2064, 32], true, f32::INFINITY, 33);
+    let operands = [&lhs, &rhs];
+    let tiles = operands.map(|operand| operand.columns.div_ceil(1024));
+    let programs = [lhs.rows * tiles[0], rhs.rows * tiles[1]];
+    let expected = operands.map(|operand| -> Vec<f32> {
+        let largest = |piece: &[f32]| piece.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+        let rows = (0..operand.rows).map(|row| operand.row(row).collect::<Vec<f32>>());
+        rows.flat_map(|row| row.chunks(1024).map(largest).collect::<Vec<f32>>()).collect()
+    });
+    let kernel = "dual_tiled_amax_e4m3_32768";
     for arch in ARCHS {
-        let mut args = vec![floats(&lhs), floats(&rhs), Arg::Empty(4 * programs), Arg::Empty(4 * programs)];
-        let numbers = [rows, columns, rows, columns, stride, stride, tiles, tiles, programs, programs];
-        args.extend(numbers.map(|value| Arg::Int(value as i32)));
-        // One program too many: it must write nothing.
-        let out = run(arch, "dual_tiled_amax_e4m3_32768", &args, [programs as u32 + 1, 1, 1]);
-        assert_eq!(out.floats(2), of_lhs, "{arch}");
-        assert_eq!(out.floats(3), of_rhs, "{arch}");
+        let mut args = vec![floats(&lhs.numbers), floats(&rhs.numbers)];
+        args.extend(programs.map(|programs| Arg::Empty(4 * programs)));
+        let numbers = [lhs.rows, lhs.columns, rhs.rows, rhs.columns, lhs.stride, rhs.stride];
+        args.extend(numbers.into_iter().chain(tiles).chain(programs).map(|value| Arg::Int(value as i32)));
+        // One program more than the longer of the two has: it must write nothing.
+        let out = run(arch, kernel, &args, [programs[0].max(programs[1]) as u32 + 1, 1, 1]);
+        assert_eq!([out.floats(2), out.floats(3)], expected, "{arch}/{kernel}");
+        out.expect_inputs(&args, [0, 1], kernel);
     }
 }
 
@@ -122,65 +176,87 @@ fn scaled_casts() {
     if corpus().is_none() {
         return;
     }
-    let (rows, columns, stride) = (16, 208, 224);
-    let (lhs, rhs) = (random(rows * stride, 34), random(columns * stride, 35));
-    // The first scale saturates some of the elements.
-    let (scale_lhs, scale_rhs) = (700.0_f32, 3.25_f32);
-    let elements = rows * columns;
+    let lhs = Operand::new([16, 208, 224], false, f32::NAN, 34);
+    let rhs = Operand::new([48, 80, 64], true, f32::NAN, 35);
+    // The first scale saturates some of the elements, the second makes some subnormal.
+    let scales = [700.0_f32, 0.125_f32];
+    let expected = [(&lhs, scales[0]), (&rhs, scales[1])].map(|(operand, scale)| -> Vec<u8> {
+        (0..operand.rows).flat_map(|row| operand.row(row).map(|value| e4m3_code(value * scale))).collect()
+    });
+    let elements = [lhs.elements(), rhs.elements()];
+    let kernel = "dual_scale_cast_e4m3_32768";
     for arch in ARCHS {
-        let mut args = vec![floats(&lhs), floats(&rhs), Arg::Empty(elements), Arg::Empty(elements)];
-        args.extend([floats(&[scale_lhs]), floats(&[scale_rhs])]);
-        args.extend([elements, elements, columns, columns, stride, stride].map(|value| Arg::Int(value as i32)));
-        let out = run(arch, "dual_scale_cast_e4m3_32768", &args, [(elements as u32).div_ceil(1024), 1, 1]);
-        for index in 0..elements {
-            let (row, column) = (index / columns, index % columns);
-            let expected =
-                [lhs[row * stride + column] * scale_lhs, rhs[row + column * stride] * scale_rhs].map(e4m3_code);
-            assert_eq!([out.bytes(2)[index], out.bytes(3)[index]], expected, "{arch}: element {index}");
+        let mut args = vec![floats(&lhs.numbers), floats(&rhs.numbers)];
+        args.extend(elements.map(Arg::Empty));
+        args.extend(scales.map(|scale| floats(&[scale])));
+        let numbers = elements.into_iter().chain([lhs.columns, rhs.columns, lhs.stride, rhs.stride]);
+        args.extend(numbers.map(|value| Arg::Int(value as i32)));
+        let programs = elements[0].max(elements[1]).div_ceil(1024);
+        let out = run(arch, kernel, &args, [programs as u32, 1, 1]);
+        for (buffer, expected) in [2, 3].into_iter().zip(&expected) {
+            for (index, (found, expected)) in out.bytes(buffer).iter().zip(expected).enumerate() {
+                assert_eq!(found, expected, "{arch}/{kernel}: buffer {buffer}, element {index}");
+            }
         }
+        out.expect_inputs(&args, [0, 1, 4, 5], kernel);
     }
 }
 
-/// out ← out − lhs·rhsᵀ over MXFP8 operands: on sm_100 by block-scaled `tcgen05.mma`.
+/// A matrix of random codes and of scales spread around one.
+struct Scaled {
+    depth: usize,
+    codes: Vec<u8>,
+    scales: Vec<u8>,
+}
+
+impl Scaled {
+    fn new(rows: usize, depth: usize, random: &mut StdRng) -> Self {
+        // All codes but the two of NaN.
+        let code = |random: &mut StdRng| random.random_range(0..0x7f_u8) | u8::from(random.random::<bool>()) << 7;
+        let codes = (0..rows * depth).map(|_| code(random)).collect();
+        let scales = (0..rows * depth / 32).map(|_| random.random_range(118..137)).collect();
+        Self { depth, codes, scales }
+    }
+
+    /// The elements by rows, exactly.
+    fn rows(&self) -> Vec<Vec<Approximate>> {
+        let element = |at: usize| {
+            let scale = 2.0_f64.powi(i32::from(self.scales[at / 32]) - 127);
+            Approximate { value: e4m3_value(self.codes[at]) * scale, error: 0.0 }
+        };
+        (0..self.codes.len()).step_by(self.depth).map(|row| (row..row + self.depth).map(element).collect()).collect()
+    }
+}
+
+/// out ← out − lhs·rhsᵀ over MXFP8 operands: on sm_100 by block-scaled `tcgen05.mma`, on sm_90 by operands scaled to bfloats,
+/// which hold them exactly. So all that is not exact is the sum.
 #[test]
 fn panel_update() {
     if corpus().is_none() {
         return;
     }
-    let (m, n, k) = (128, 256, 384);
-    let mut random_bytes = StdRng::seed_from_u64(36);
-    let mut operand = |rows: usize| -> (Vec<u8>, Vec<u8>) {
-        let code = |random: &mut StdRng| loop {
-            let code: u8 = random.random();
-            if code & 0x7f != 0x7f {
-                return code;
+    let kernel = "mxfp8_panel_update_kernel";
+    let mut numbers = StdRng::seed_from_u64(36);
+    // One step through the depth, and more than the kernels have in flight.
+    for (m, n, depth) in [(128, 128, 128), (256, 128, 384), (128, 256, 512)] {
+        let [lhs, rhs] = [m, n].map(|rows| Scaled::new(rows, depth, &mut numbers));
+        let before = random(m * n, 37);
+        let mut expected = Memory::new(&before);
+        let right = rhs.rows();
+        for (row, left) in lhs.rows().iter().enumerate() {
+            for (at, right) in (row * n..).zip(&right) {
+                let value = Approximate::exactly(before[at]).minus(Precision::Ieee.dot(left, right));
+                expected.set(at, value.into());
             }
-        };
-        let codes = (0..rows * k).map(|_| code(&mut random_bytes)).collect();
-        let scales = (0..rows * k / 32).map(|_| random_bytes.random_range(118..137)).collect();
-        (codes, scales)
-    };
-    let ((lhs, lhs_scales), (rhs, rhs_scales)) = (operand(m), operand(n));
-    let value = |codes: &[u8], scales: &[u8], row: usize, p: usize| {
-        e4m3_value(codes[row * k + p]) * 2.0_f64.powi(i32::from(scales[(row * k + p) / 32]) - 127)
-    };
-    let before = random(m * n, 37);
-    let mut expected = Memory::new(&before);
-    for (row, column) in (0..m).flat_map(|row| (0..n).map(move |column| (row, column))) {
-        let mut product = Expected { value: 0.0, magnitude: 0.0 };
-        for p in 0..k {
-            let term = value(&lhs, &lhs_scales, row, p) * value(&rhs, &rhs_scales, column, p);
-            product.value += term;
-            product.magnitude += term.abs();
         }
-        expected.set(row * n + column, expected.before(row * n + column).minus(product));
-    }
-    for arch in ARCHS {
-        let bytes = |bytes: &[u8]| Arg::Bytes(bytes.to_vec());
-        let mut args = vec![bytes(&lhs), bytes(&lhs_scales), bytes(&rhs), bytes(&rhs_scales), floats(&before)];
-        args.extend([m, n, k].map(|value| Arg::Int(value as i32)));
-        let out = run(arch, "mxfp8_panel_update_kernel", &args, [1, 2, 1]);
-        // Sums of at most 24 instructions, each cut at 2⁻²³ of its accumulator.
-        expected.check(&out.floats(4), 24.0 * 2.0_f64.powi(-23), &format!("{arch}/mxfp8_panel_update_kernel"));
+        for arch in ARCHS {
+            let mut args: Vec<Arg> =
+                [&lhs.codes, &lhs.scales, &rhs.codes, &rhs.scales].map(|bytes| Arg::Bytes(bytes.clone())).into();
+            args.push(floats(&before));
+            args.extend([m, n, depth].map(|value| Arg::Int(value as i32)));
+            let out = run(arch, kernel, &args, [m as u32 / 128, n as u32 / 128, 1]);
+            expected.check(&out.floats(4), WITHIN, &format!("{arch}/{kernel}"));
+            out.expect_inputs(&args, 0..4, kernel);
+        }
     }
 }
