@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn sectors_of_strides() {
-        let strided = |bytes, stride| sectors(bytes, (0..32).map(|lane| 0x1000 + lane * stride));
+        let strided = |bytes, stride: u64| sectors(bytes, (0..32).map(|lane| 0x1000 + lane * stride));
         assert_eq!((strided(4, 4), strided(4, 0), strided(4, 8), strided(4, 32), strided(16, 16)), (4, 1, 8, 32, 16));
         // Off by one word: the last lane is in a sector more.
         assert_eq!(sectors(4, (0..32).map(|lane| 0x1004 + 4 * lane)), 5);
