@@ -40,11 +40,6 @@ pub fn halves(values: &[u16]) -> Arg {
     Arg::Bytes(values.iter().flat_map(|value| value.to_le_bytes()).collect())
 }
 
-/// A buffer of integers.
-pub fn ints(values: &[i32]) -> Arg {
-    Arg::Bytes(values.iter().flat_map(|value| value.to_le_bytes()).collect())
-}
-
 /// What a launch left in the buffer arguments, in their order.
 pub struct Outputs(pub Vec<Vec<u8>>);
 
@@ -55,10 +50,6 @@ impl Outputs {
 
     pub fn halves(&self, buffer: usize) -> Vec<u16> {
         self.0[buffer].chunks_exact(2).map(|word| u16::from_le_bytes(word.try_into().unwrap())).collect()
-    }
-
-    pub fn ints(&self, buffer: usize) -> Vec<i32> {
-        self.0[buffer].chunks_exact(4).map(|word| i32::from_le_bytes(word.try_into().unwrap())).collect()
     }
 
     pub fn bytes(&self, buffer: usize) -> &[u8] {

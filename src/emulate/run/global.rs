@@ -209,8 +209,8 @@ impl<'a> Global<'a> {
         if self.environment.checks.race && size >= 4 {
             for word in (offset..offset + size).step_by(4) {
                 if let Some(write) = shadow.own_write(buffer.bytes, word, self.cta) {
-                    // Lanes that write one value in one instruction agree.
-                    let agreed = write.is_same_instruction(by) && buffer.load_bytes(offset, size) == value;
+                    // Who writes the value that is there already agrees with who put it there.
+                    let agreed = buffer.load_bytes(offset, size) == value;
                     if !agreed && unordered(&write, by.order, 1 << lane).is_some() {
                         return self.race_inside("write", word, &write, by);
                     }

@@ -11,7 +11,8 @@ use super::warp::{Poll, Warp};
 use super::{FaultKind, Run, trouble};
 use crate::emulate::lanes::{FULL, LANES, Lanes32, Lanes64};
 use crate::emulate::program::{Accumulator, Address, MemorySpace, Product, Slot, TensorOp};
-use crate::emulate::tensor::{Element, dot};
+use crate::emulate::tensor::Element;
+use crate::emulate::tensor::dot::{self, Model};
 use half::f16;
 
 /// Rows of a group of eight in a fragment of A or C, and columns in one of B.
@@ -167,7 +168,7 @@ impl Warp {
     }
 
     fn multiply(&mut self, product: &Product, d: &[Slot], [a, b, c]: [&[Slot]; 3]) -> Run<()> {
-        let Product { m, n, k, accumulator, saturate, .. } = *product;
+        let Product { m, n, k, accumulator, .. } = *product;
         if accumulator == Accumulator::F64 {
             return self.multiply_doubles(product, d, [a, b, c]);
         }
@@ -177,7 +178,8 @@ impl Warp {
         for slot in c {
             words.push(*self.read32(*slot, FULL)?);
         }
-        accumulate_fragment(&mut words, (m, n, k), (&x, &y), accumulator, saturate);
+        let model = Model::of_warp(product.a, k, accumulator == Accumulator::F16);
+        accumulate_fragment(&mut words, product, (m, model), (&x, &y));
         for (slot, words) in d.iter().zip(&words) {
             self.write32(*slot, words, FULL);
         }
@@ -215,15 +217,15 @@ impl Warp {
     }
 }
 
-/// Adds a·bᵀ to a fragment of C of 16 rows and `n` columns: for every eight columns two registers for each group of eight
-/// rows, or one where two halves share a register.
+/// Adds a·bᵀ to a fragment of C of `m` rows: for every eight columns two registers for each group of eight rows, or one
+/// where two halves share a register.
 pub(super) fn accumulate_fragment(
     words: &mut [Lanes32],
-    (m, n, k): (usize, usize, usize),
+    product: &Product,
+    (m, model): (usize, Model),
     (a, b): (&[f32], &[f32]),
-    accumulator: Accumulator,
-    saturate: bool,
 ) {
+    let Product { n, k, accumulator, saturate, .. } = *product;
     let halves = accumulator == Accumulator::F16;
     let groups = m / GROUP;
     let per_tile = groups * if halves { 1 } else { 2 };
@@ -257,7 +259,7 @@ pub(super) fn accumulate_fragment(
             }
         }
     }
-    dot::multiply(k, a, b, &mut c);
+    dot::multiply(model, k, (a, product.a), (b, product.b), &mut c);
     for (register, words) in words.iter_mut().enumerate() {
         for (lane, word) in words.iter_mut().enumerate() {
             let at = place(register, lane);

@@ -54,17 +54,15 @@ pub(super) struct Write {
     pub agent: u16,
     pub lane: u8,
     atomic: bool,
+    /// Put there by `cp.async`, which asynchronous readers see without a fence: PTX's text asks for one, but Triton's and
+    /// CUTLASS's kernels do without, and the hardware gives them the data.
+    copied: bool,
 }
 
 impl Write {
     pub fn by(by: Accessor) -> Self {
         let Accessor { order, lane, line } = by;
-        Self { clock: order.clock, line, agent: order.agent as u16, lane: lane as u8, atomic: false }
-    }
-
-    /// Whether it was made by another lane of the same warp in the same instruction.
-    pub fn is_same_instruction(&self, by: Accessor) -> bool {
-        self.line == by.line && self.agent as usize == by.order.agent && self.clock == by.order.clock
+        Self { clock: order.clock, line, agent: order.agent as u16, lane: lane as u8, atomic: false, copied: false }
     }
 
     /// In one word, without the atomic mark: 27 bits of clock, 20 of line, 12 of agent, 5 of lane.
@@ -78,7 +76,7 @@ impl Write {
     pub fn unpack(word: u64) -> Self {
         let line = (word >> 17) as u32 & 0xf_ffff;
         let (agent, lane) = ((word >> 5) as u16 & 0xfff, word as u8 & 31);
-        Self { clock: (word >> 37) as u32, line, agent, lane, atomic: false }
+        Self { clock: (word >> 37) as u32, line, agent, lane, atomic: false, copied: false }
     }
 }
 
@@ -218,8 +216,8 @@ impl Shared {
         let Accessor { order, lane, .. } = by;
         for cell in self.cells(address, size) {
             let write = self.writes[cell];
-            // Lanes that write one value in one instruction agree; atomics are ordered among themselves.
-            let agreed = write.is_same_instruction(by) && same_value || atomic && write.atomic;
+            // Who writes the value that is there already agrees with who put it there; atomics are ordered among themselves.
+            let agreed = same_value || atomic && write.atomic;
             if write.clock != 0 && !agreed && unordered(&write, order, 1 << lane).is_some() {
                 return self.race(address, lane, "write", &write, order.agent);
             }
@@ -306,7 +304,7 @@ impl Shared {
             };
             self.expect_reads_ordered(cell, address, by.lane, unordered)?;
             let (agent, lane) = (by.agent as u16, by.lane as u8);
-            self.writes[cell] = Write { clock: by.clock, line: by.line, agent, lane, atomic: false };
+            self.writes[cell] = Write { clock: by.clock, line: by.line, agent, lane, atomic: false, copied: false };
         }
         Ok(())
     }
@@ -315,7 +313,7 @@ impl Shared {
     pub fn adopt(&mut self, address: u64, size: u64, by: Accessor) {
         if self.check_race {
             for cell in self.cells(address, size) {
-                self.writes[cell] = Write::by(by);
+                self.writes[cell] = Write { copied: true, ..Write::by(by) };
             }
         }
     }
@@ -329,7 +327,7 @@ impl Shared {
         if !by.follows(agent, write.clock, 1 << write.lane) {
             return self.race(address, by.lane, what, write, by.order.agent);
         }
-        let ordinary = self.agents.split(agent).0 == super::order::Agent::Warp;
+        let ordinary = !write.copied && self.agents.split(agent).0 == super::order::Agent::Warp;
         if by.proxied && ordinary && write.clock > by.order.known.fenced[agent] {
             let (name, who, line) = (self.name, self.agents.name(agent), write.line);
             let message = format!(

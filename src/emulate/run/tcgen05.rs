@@ -16,7 +16,8 @@ use crate::emulate::program::{
     TensorShape,
 };
 use crate::emulate::tensor::descriptor::Descriptor;
-use crate::emulate::tensor::{Element, dot, scale_e8m0};
+use crate::emulate::tensor::dot::{self, Model};
+use crate::emulate::tensor::{Element, scale_e8m0};
 use half::f16;
 
 /// The lane (from the warp's first, or the address's half) and column of register `register` of `thread`.
@@ -364,7 +365,7 @@ impl Warp {
                 .map(|&word| if half { f16::from_bits(word as u16).to_f32() } else { f32::from_bits(word) })
                 .collect();
             match scales {
-                None => dot::multiply(k, &x, &y, &mut c),
+                None => dot::multiply(Model::of_group(k, half), k, (&x, a), (&y, b), &mut c),
                 Some(scales) => {
                     let bytes = instruction.scale_bytes;
                     self.multiply_scaled((&x, &y, &mut c), (m, n, k), (scales, bytes), in_tensor, context)?;

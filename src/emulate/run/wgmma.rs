@@ -15,6 +15,7 @@ use crate::emulate::lanes::{FULL, LANES, Lanes32};
 use crate::emulate::program::{Accumulator, Flag, OperandA, Product, Slot, TensorOp};
 use crate::emulate::tensor::Element;
 use crate::emulate::tensor::descriptor::Descriptor;
+use crate::emulate::tensor::dot::Model;
 
 /// Products that are not complete.
 #[derive(Default)]
@@ -133,7 +134,7 @@ impl Warp {
         line: u32,
         context: &mut Context,
     ) -> Run<()> {
-        let Product { n, k, accumulator, saturate, .. } = *product;
+        let Product { n, k, accumulator, .. } = *product;
         if !self.groups.fenced && context.environment.checks.sync {
             return trouble(FaultKind::Sync, 0, "wgmma.mma_async without a wgmma.fence before it");
         }
@@ -178,8 +179,8 @@ impl Warp {
                 values.iter_mut().for_each(|value| *value = -*value);
             }
         }
-        accumulate_fragment(&mut words, (16, n, k), (&a, &b), accumulator, saturate);
-        debug_assert!(accumulator != Accumulator::F64);
+        let model = Model::of_group(k, accumulator == Accumulator::F16);
+        accumulate_fragment(&mut words, product, (16, model), (&a, &b));
         for (&slot, words) in operands.d.iter().zip(&words) {
             self.bank32[slot as usize] = *words;
             self.ready32[slot as usize] = 0;

@@ -1,0 +1,16 @@
+//! How faithful the emulator is: the same small kernels on it and on a device, bit for bit.
+
+mod accumulate;
+mod assemble;
+mod families;
+mod instructions;
+mod known;
+mod launch;
+mod number;
+mod operands;
+mod random;
+mod recorded;
+mod report;
+mod shapes;
+mod table;
+mod tensor;
