@@ -254,3 +254,110 @@ fn bad_input_is_refused_in_one_line() {
     }
     assert_eq!(run(&two, "--entry b --grid 1,2,3 --block 8,4").ended_with(0).row("CTAs"), "6");
 }
+
+#[test]
+fn a_debuggers_view_as_text() {
+    let folder = Folder::new();
+    let file = scale(&folder);
+    let with = |view: &str| {
+        run(
+            &file,
+            &format!("--grid 2 --block 64 --arg buf:f32:100=iota --arg buf:f32:100 --arg f32:2 --arg u32:100 {view}"),
+        )
+    };
+    // The branch is taken by the last 28 threads.
+    let trace = with("--trace --trace-cta 1 --trace-warp 1 --lines 16..17").ended_with(0);
+    let shown: Vec<_> = trace.stdout.lines().take(4).collect();
+    let expected = [
+        "CTA 1,0,0 warp 1 line 16, active 0xffffffff: setp.ge.u32 %p, %r1, %r4;",
+        "    %p holds in 0xfffffff0",
+        "CTA 1,0,0 warp 1 line 17, active 0xfffffff0: @%p bra $end;",
+        "",
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!(trace.row("CTAs"), "2");
+    let short = with("--trace=2").ended_with(0);
+    assert!(short.stdout.contains("\n74 more instructions are left out (--trace=COUNT)\n"), "{}", short.stdout);
+
+    let stop = with("--stop 28:2").ended_with(0);
+    for part in [
+        "stopped before line 28 of scale, hit 2: CTA [0, 0, 0], warp 1\n    st.global.f32 [%rd5], %f3;\n",
+        "\n  %f3    0: 0x42800000 0x42840000 ",
+        "shared memory: none\n",
+    ] {
+        assert!(stop.stdout.contains(part), "expected `{part}`: {}", stop.stdout);
+    }
+    // Only the first warp has written.
+    assert_eq!((stop.row("CTAs"), stop.row("argument 1")), ("1", "f32 × 100: 0 2 4 6 8 10 12 14 …"));
+    let missed = with("--stop 28:9").ended_with(0);
+    assert!(missed.stdout.starts_with("not stopped: warps came to line 28 4 times, not 9\n"), "{}", missed.stdout);
+
+    let profile = with("--profile").ended_with(0);
+    let load = profile.stdout.lines().find(|line| line.ends_with("ld.global.f32 %f2, [%rd4];")).unwrap();
+    let cells: Vec<_> = load.split_whitespace().take(8).collect();
+    assert_eq!(cells, ["26", "4", "100", "25.0", "400", "13", "96", "%"]);
+}
+
+#[test]
+fn a_debuggers_view_as_json_and_in_a_file() {
+    let folder = Folder::new();
+    let file = folder.file("synced.ptx", exchange("bar.sync 0;"));
+    let output = folder.path("seen.json");
+    let view = "--trace=3 --stop 17:2 --profile --format json";
+    let printed = run(&file, &format!("--grid 1 --arg buf:u32:64 {view}")).ended_with(0);
+    let lines: Vec<serde_json::Value> =
+        printed.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<_> = lines.iter().map(|line| line.as_object().unwrap().keys().next().unwrap().as_str()).collect();
+    assert_eq!(kinds, ["trace", "trace", "trace", "stop", "profile", "seen", "run"]);
+    assert_eq!(lines[0]["trace"]["writes"][0]["register"], "%r1");
+    assert_eq!(
+        (&lines[3]["stop"]["warp"], &lines[3]["stop"]["shared"]["initialised"][0]["end"]),
+        (&0.into(), &256.into())
+    );
+    assert_eq!(lines[4]["profile"]["total"]["wavefronts"], 3);
+    assert_eq!((&lines[5]["seen"]["hits"], &lines[6]["run"]["entry"]), (&2.into(), &"exchange".into()));
+
+    let saved = run(&file, &format!("--grid 1 --arg buf:u32:64 {view} --output {output}")).ended_with(0);
+    assert_eq!(saved.stdout.lines().count(), 1);
+    let whole = std::fs::read_to_string(&output).unwrap();
+    let (seen, summary) = printed.stdout.trim_end().rsplit_once('\n').unwrap();
+    assert_eq!(whole, format!("{seen}\n"));
+    assert!(summary.starts_with("{\"run\":") && saved.stdout.starts_with("{\"run\":"));
+    assert_eq!(folder.names(), ["seen.json", "synced.ptx"]);
+}
+
+#[test]
+fn what_led_to_a_fault_is_traced() {
+    let folder = Folder::new();
+    let file = folder.file("racing.ptx", exchange(""));
+    let output = folder.path("trace.txt");
+    run(&file, &format!("--grid 1 --arg buf:u32:64 --trace --output {output}"))
+        .refused_with_excerpt("exchange, line ", &[".shared.u32"]);
+    let trace = std::fs::read_to_string(&output).unwrap();
+    let last = trace.lines().rfind(|line| line.starts_with("CTA")).unwrap();
+    assert!(last.contains("warp 0 line 18") && last.ends_with("ld.shared.u32 %r3, [%r4];  <- fault"), "{last}");
+}
+
+#[test]
+fn a_view_of_nothing_is_refused() {
+    let folder = Folder::new();
+    let file = scale(&folder);
+    for (view, said) in [
+        ("--trace-cta 0", "--trace-cta goes with --trace or --stop"),
+        ("--trace-warp 0 --profile", "--trace-warp goes with --trace or --stop"),
+        ("--lines 15..16 --stop 15", "--lines goes with --trace"),
+        ("--output seen.txt", "--output goes with --trace, --stop or --profile"),
+        ("--trace --output /none/seen.txt", "there is no folder /none"),
+        ("--trace --lines 16..15", "expected the first and the last line"),
+        ("--trace=x", "invalid value 'x' for '--trace"),
+        ("--trace --trace-cta 0,0,0,0", "expected one to three whole numbers"),
+        ("--stop 0", "expected a line and perhaps which time"),
+        ("--stop 15:0", "expected a line and perhaps which time"),
+        ("--format xml", "invalid value 'xml'"),
+        ("--stop 29", "scale cannot be observed so: line 29 has no instruction of it; the next is in line 30"),
+        ("--trace --trace-cta 7", "CTA [7, 0, 0] is not in the grid [1, 1, 1]"),
+    ] {
+        let options = "--grid 1 --block 32 --arg buf:f32:4 --arg buf:f32:4 --arg f32:1 --arg u32:4";
+        run(&file, &format!("{options} {view}")).refused(said);
+    }
+}

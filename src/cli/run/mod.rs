@@ -2,6 +2,7 @@
 
 mod args;
 mod value;
+mod view;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,11 +12,13 @@ use super::npy::{self, NpyFile};
 use super::output::Destination;
 use super::table::Table;
 use super::{Failure, Outcome, files};
+use crate::emulate::observe::launch_observed;
 use crate::emulate::{self, Kernel, LaunchConfig, Memory, Options};
 use crate::ptx::Program;
 use crate::ptx::model::Function;
 use args::{Arg, Fill};
 use value::{Element, Value, Visitor};
+use view::View;
 
 /// Elements of each buffer that are printed.
 const SHOWN: usize = 8;
@@ -48,6 +51,8 @@ pub(super) struct Args {
     /// Warp instructions that one CTA may take before it counts as endless (2³⁰ if not given).
     #[arg(long, value_name = "COUNT")]
     max_steps: Option<u64>,
+    #[command(flatten)]
+    view: View,
 }
 
 fn extents(text: &str) -> Result<[u32; 3], String> {
@@ -97,6 +102,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome, Failure> 
             _ => Err(Failure::new(format!("--out {index}={}: argument {index} is no buffer", path.display()))),
         })
         .collect::<Result<Vec<_>, Failure>>()?;
+    let request = args.view.request()?;
 
     let memory = Memory::new();
     let mut buffers = Vec::new();
@@ -114,14 +120,29 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome, Failure> 
     }
     let options = Options { max_steps: args.max_steps.or(Options::default().max_steps), ..Options::default() };
     let start = Instant::now();
-    let statistics =
-        emulate::launch(&kernel, &config, &args::pack(entry, &values), &memory, &options).map_err(emulator)?;
+    let params = args::pack(entry, &values);
+    let (outcome, seen) = match &request {
+        None => (emulate::launch(&kernel, &config, &params, &memory, &options), None),
+        Some((observe, to)) => {
+            let (outcome, seen) =
+                launch_observed(&kernel, &config, &params, &memory, &options, observe).map_err(emulator)?;
+            (outcome, Some((seen, to)))
+        }
+    };
     let time = start.elapsed();
+    if let Some((seen, to)) = seen {
+        // What led to a fault is worth seeing.
+        args.view.write(&seen, to.as_ref(), out)?;
+    }
+    let statistics = outcome.map_err(emulator)?;
 
     for (index, destination) in &outputs {
         if let Some(buffer) = buffers.iter().find(|buffer| buffer.argument == *index) {
             buffer.element.visit(Save { memory: &memory, buffer, destination })?;
         }
+    }
+    if args.view.summary(&entry.name, &statistics, time.as_secs_f64(), out)? {
+        return Ok(Outcome::Fine);
     }
     let mut table = Table::new(0);
     table.row(["entry", &entry.name]);

@@ -16,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{Error, Kernel, LaunchConfig, Options, Statistics};
 pub(super) use listing::Listing;
+pub(super) use profile::one_line;
 pub use profile::{Counters, Profile, ProfileLine};
 pub use snapshot::{Register, SharedMemory, Snapshot};
 pub use trace::{Access, AccessKind, Event, Memory};

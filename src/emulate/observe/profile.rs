@@ -120,7 +120,7 @@ impl Profile {
         let texts: Vec<&str> = source.lines().collect();
         let lines = by_line.into_iter().map(|(line, counters)| ProfileLine {
             line,
-            text: texts.get(line as usize - 1).map_or("", |text| text.trim()).to_owned(),
+            text: one_line(texts.get(line as usize - 1).copied().unwrap_or_default()),
             active_lanes: counters.active_lanes(),
             counters,
         });
@@ -131,6 +131,21 @@ impl Profile {
     /// The line numbered `line`, if it was executed.
     pub fn line(&self, line: u32) -> Option<&ProfileLine> {
         self.lines.binary_search_by_key(&line, |found| found.line).ok().map(|at| &self.lines[at])
+    }
+}
+
+/// The words of `text`, a blank between each two: tabs and line breaks would spoil a table.
+pub(in crate::emulate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Columns of PTX in the table: the registers of a matrix product go on for long.
+const TEXT: usize = 100;
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(TEXT) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
     }
 }
 
@@ -163,7 +178,7 @@ impl fmt::Display for Profile {
             ([head.to_owned(), a, b, c, d, e, f, g, h, i], text.to_owned())
         };
         let mut rows = vec![(HEADS.map(str::to_owned), String::new())];
-        rows.extend(self.lines.iter().map(|line| row(&line.line.to_string(), &line.counters, &line.text)));
+        rows.extend(self.lines.iter().map(|line| row(&line.line.to_string(), &line.counters, &shortened(&line.text))));
         rows.push(row("all", &self.total, &format!("{}, {} CTAs", self.kernel, self.ctas)));
         let width = |column: usize| rows.iter().map(|(cells, _)| cells[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();

@@ -74,7 +74,7 @@ pub struct Event {
     pub faulted: bool,
 }
 
-/// The text of one event: a line, and one more for each access and each register.
+/// The text of one event: a line, and one more for each access, each register stored and each register written.
 impl fmt::Display for Event {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.cta;
@@ -84,7 +84,8 @@ impl fmt::Display for Event {
         for access in &self.accesses {
             writeln!(formatter, "    {access}")?;
         }
-        for value in self.stored.iter().chain(&self.writes) {
+        let stored = self.stored.iter().map(|value| ("stored ", value));
+        for (what, value) in stored.chain(self.writes.iter().map(|value| ("", value))) {
             // Not all active lanes may hold something.
             let undefined = active & !value.lanes;
             let note = if undefined == 0 || value.lanes == 0 {
@@ -92,7 +93,7 @@ impl fmt::Display for Event {
             } else {
                 format!(", undefined in {undefined:#010x}")
             };
-            writeln!(formatter, "    {value}{note}")?;
+            writeln!(formatter, "    {what}{value}{note}")?;
         }
         Ok(())
     }

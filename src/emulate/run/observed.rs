@@ -6,7 +6,7 @@ use super::warp::{Pause, SLICE, Warp};
 use super::{FaultKind, Run};
 use crate::emulate::lanes::{FULL, Lanes64, lanes};
 use crate::emulate::observe::{
-    Access, AccessKind, Counters, Event, Found, Memory, Register, SharedMemory, Snapshot, Stop, Value, Watch,
+    Access, AccessKind, Counters, Event, Found, Memory, Register, SharedMemory, Snapshot, Stop, Value, Watch, one_line,
 };
 use crate::emulate::program::{
     Address, AddressBase, AsyncOp, CLUSTER_SHARED_LOG2, Instruction, MemorySpace, Op, Reg, TensorOp,
@@ -143,9 +143,7 @@ impl<'a> Observer<'a> {
     fn text(&self, instruction: &Instruction) -> String {
         let span = instruction.span;
         let source = &self.watch.kernel.source;
-        let text = source.get(span.start as usize..span.end as usize).unwrap_or_default();
-        // One line, whatever the source has.
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
+        one_line(source.get(span.start as usize..span.end as usize).unwrap_or_default())
     }
 
     /// What a register holds in the lanes of `active`.
