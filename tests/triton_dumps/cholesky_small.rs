@@ -4,12 +4,11 @@
 
 use crate::bounded::{Bounded, factor, inverse, solve_row};
 use crate::harness::{ARCHS, Arg, Outputs, corpus, floats, run};
-use crate::matrices::{Expected, FP32, Memory, TF32, dot, random};
+use crate::matrices::{Expected, Memory, random};
 use crate::support::batch::UNTOUCHED;
 use crate::support::families::Family;
 
 const BATCH: usize = 2;
-const ZERO: Expected = Expected { value: 0.0, magnitude: 0.0 };
 
 /// Memory that no kernel may read.
 fn poison(count: usize) -> Vec<f32> {
@@ -205,121 +204,4 @@ fn inverses_of_leaves() {
         Memory::new(&source).check(&out.floats(0), 0.0, what);
         expected.check(&out.floats(1), 1.0, what);
     });
-}
-
-/// What the kernels that apply an inverse are given: the panel of `rows` rows below a 32 × 32 block at `k`, in the output or in
-/// a source of its own, and the inverses.
-struct Panel {
-    n: usize,
-    k: usize,
-    rows: usize,
-    before: Vec<f32>,
-    source: Vec<f32>,
-    inverses: Vec<f32>,
-}
-
-impl Panel {
-    /// Further columns right of the panel, up to `square`, belong to the input.
-    fn new(n: usize, rows: usize, square: usize, from_source: bool) -> Self {
-        let k = 48;
-        let mut input = poison(BATCH * n * n);
-        for (line, values) in random(BATCH * rows * (32 + square), 80).chunks_exact(32 + square).enumerate() {
-            input[(line / rows * n + k + 32 + line % rows) * n + k..][..32 + square].copy_from_slice(values);
-        }
-        let (before, source) = if from_source { (vec![UNTOUCHED; input.len()], input) } else { (input, poison(1)) };
-        Self { n, k, rows, before, source, inverses: random(BATCH * 1024, 81) }
-    }
-
-    /// A place counted from the diagonal block's corner.
-    fn place(&self, b: usize, i: usize, j: usize) -> usize {
-        (b * self.n + self.k + i) * self.n + self.k + j
-    }
-
-    fn args(&self) -> [Arg; 5] {
-        let [k, rows] = [self.k, self.rows].map(|value| Arg::Int(value as i32));
-        [floats(&self.before), floats(&self.inverses), floats(&self.source), k, rows]
-    }
-
-    /// The panel times the inverses' transposes, and zeros in the mirrored place above the diagonal, scaled so that `check`
-    /// takes the tolerance 1.
-    fn applied(&self, tolerance: f64) -> Memory {
-        let mut expected = Memory::new(&self.before);
-        let input = if self.source.len() == 1 { &self.before } else { &self.source };
-        for b in 0..BATCH {
-            for (row, column) in (0..self.rows).flat_map(|row| (0..32).map(move |column| (row, column))) {
-                let product = dot(
-                    32,
-                    |p| Expected::exactly(input[self.place(b, 32 + row, p)]),
-                    |p| Expected::exactly(self.inverses[b * 1024 + column * 32 + p]),
-                );
-                expected.set(self.place(b, 32 + row, column), within(product, tolerance));
-                expected.set(self.place(b, column, 32 + row), ZERO);
-            }
-        }
-        expected
-    }
-
-    /// That the inverses and the source are as they were.
-    fn check_inputs(&self, out: &Outputs, what: &str) {
-        Memory::new(&self.inverses).check(&out.floats(1), 0.0, &format!("{what}, inverses"));
-        Memory::new(&self.source).check(&out.floats(2), 0.0, &format!("{what}, source"));
-    }
-}
-
-/// `tolerance` · magnitude in the magnitude's place.
-fn within(expected: Expected, tolerance: f64) -> Expected {
-    Expected { magnitude: tolerance * expected.magnitude, ..expected }
-}
-
-/// The tolerance of FP32 covers tf32x3 at this depth: of each product 2·2⁻²¹ is lost where the lower parts are cut and
-/// 2⁻²² with the product of both; each of 12 steps of 8 terms cuts 9 numbers to 2⁻²⁵ of the largest and the sum to 2⁻²³.
-/// Together that is less than 2⁻¹⁷ of the magnitude.
-const TF32X3: f64 = FP32;
-
-#[test]
-fn panel_applications() {
-    if corpus().is_none() {
-        return;
-    }
-    for (kernel, n, tolerance, from_source) in [
-        ("panel_apply32", 512, TF32X3, false),
-        ("panel_apply32@tf32_n2048", 2048, TF32, false),
-        ("panel_apply32@tf32x3_first", 512, TF32X3, true),
-    ] {
-        // Two tiles of rows, the second not full.
-        let panel = Panel::new(n, 176, 0, from_source);
-        let expected = panel.applied(tolerance);
-        on_each(kernel, &panel.args(), [2, BATCH as u32, 1], |out, what| {
-            expected.check(&out.floats(0), 1.0, what);
-            panel.check_inputs(out, what);
-        });
-    }
-}
-
-/// A panel applied, and its product with itself taken from the square right of it.
-#[test]
-fn diagonal_block_steps() {
-    if corpus().is_none() {
-        return;
-    }
-    for (kernel, n, tolerance) in [("diag_block_step", 1024, TF32), ("diag_block_step@tf32x3_n512", 512, TF32X3)] {
-        for rows in [80, 128] {
-            let panel = Panel::new(n, rows, rows, false);
-            on_each(kernel, &panel.args(), [BATCH as u32, 1, 1], |out, what| {
-                let found = out.floats(0);
-                let mut expected = panel.applied(tolerance);
-                // From the panel that was found, for the bounds of one product: those of two would hide a factor of ten.
-                for b in 0..BATCH {
-                    let entry = |row: usize, p: usize| Expected::exactly(found[panel.place(b, 32 + row, p)]);
-                    for (row, column) in (0..rows).flat_map(|row| (0..rows).map(move |column| (row, column))) {
-                        let place = panel.place(b, 32 + row, 32 + column);
-                        let product = dot(32, |p| entry(row, p), |p| entry(column, p));
-                        expected.set(place, within(expected.before(place).minus(product), tolerance));
-                    }
-                }
-                expected.check(&found, 1.0, &format!("{what}, {rows} rows"));
-                panel.check_inputs(out, what);
-            });
-        }
-    }
 }

@@ -3,9 +3,6 @@
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Relative to the sum of the terms' magnitudes: sums of FP32 (up to 256 terms, each cut to 2⁻²⁴).
-pub const FP32: f64 = 1.0 / 131_072.0;
-
 /// Numbers from −1 to 1.
 pub fn random(count: usize, seed: u64) -> Vec<f32> {
     let mut random = StdRng::seed_from_u64(seed);
