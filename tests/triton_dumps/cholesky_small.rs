@@ -4,7 +4,7 @@
 
 use crate::bounded::{Bounded, factor, inverse, solve_row};
 use crate::harness::{ARCHS, Arg, Outputs, corpus, floats, run};
-use crate::matrices::{Expected, Memory, random};
+use crate::matrices::{Memory, random};
 use crate::support::batch::UNTOUCHED;
 use crate::support::families::Family;
 
