@@ -3,7 +3,7 @@
 //! Comments at the head of a file say what it is run on:
 //!
 //! ```text
-//! // launch: grid=2 block=64 shared=128      extents may have three parts (`4,2,1`); max_steps=N sets the step limit
+//! // launch: grid=2 block=64 shared=128      extents may have three parts (`4,2,1`); cluster=2, and max_steps=N for the step limit
 //! // a: u32 iota 64                          a buffer parameter: iota, zeros, uninit and a count, or values
 //! // x: f32 1.5 -0 nan inf 0x7f800001        values: decimal, or bits in hexadecimal
 //! // n: value u32 7                          a scalar parameter
@@ -103,6 +103,7 @@ fn read(source: &str) -> Case {
                     match word.split_once('=').unwrap() {
                         ("grid", value) => case.config.grid = extents(value),
                         ("block", value) => case.config.block = extents(value),
+                        ("cluster", value) => case.config.cluster = extents(value),
                         ("shared", value) => case.config.dynamic_shared = value.parse().unwrap(),
                         ("max_steps", value) => case.max_steps = Some(value.parse().unwrap()),
                         (other, _) => panic!("unknown launch setting {other}"),

@@ -67,9 +67,11 @@ impl Failure {
                 let said = text.lines().next().unwrap_or_default();
                 Self::in_file(path, said).with_excerpt(path, source, line_span(source, fault.line), "here")
             }
-            Error::NoEntry { .. } | Error::Limit { .. } | Error::Observe { .. } | Error::Memory(_) => {
-                Self::in_file(path, error)
-            }
+            Error::NoEntry { .. }
+            | Error::Limit { .. }
+            | Error::Observe { .. }
+            | Error::Memory(_)
+            | Error::TensorMap(_) => Self::in_file(path, error),
         }
     }
 

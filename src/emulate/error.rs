@@ -51,6 +51,9 @@ pub enum Error {
     /// A use of memory that is not the kernel's: an allocation that does not fit, an address that is no buffer's.
     #[error("{0}")]
     Memory(String),
+    /// A tensor map that no card takes.
+    #[error("no tensor map: {0}")]
+    TensorMap(String),
     /// A kernel broke a rule while it ran.
     #[error(transparent)]
     Fault(Box<Fault>),

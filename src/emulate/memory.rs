@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytemuck::allocation::try_zeroed_slice_box;
 
 use super::Error;
-use super::program::LOCAL_WINDOW;
+use super::program::PARAM_WINDOW;
 
 /// Where the first buffer is put.
 const FIRST_ADDRESS: u64 = 0x10_0000_0000;
@@ -193,11 +193,11 @@ impl Memory {
                 heap.used, self.limit
             ))
         })?;
-        // Addresses are not used twice, so that a stale one meets no newer buffer; they end where local memory's begin.
+        // Addresses are not used twice, so that a stale one meets no newer buffer; they end where the windows of parameters and local memory begin.
         let next = bytes
             .checked_add(2 * SPACING - 1)
             .and_then(|taken| heap.next.checked_add(taken / SPACING * SPACING))
-            .filter(|&next| next <= LOCAL_WINDOW - FIRST_ADDRESS)
+            .filter(|&next| next <= PARAM_WINDOW - FIRST_ADDRESS)
             .ok_or_else(|| {
                 Error::Memory(format!("`{label}` of {bytes} bytes does not fit: no addresses are left for it"))
             })?;

@@ -89,6 +89,7 @@ pub mod observe;
 mod program;
 mod run;
 mod tensor;
+mod tensor_map;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -97,6 +98,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 pub use error::{Error, Fault, FaultKind};
 pub use memory::Memory;
+pub use tensor_map::{TENSOR_MAP_BYTES, TensorMap, TensorMapElement, TensorMapSwizzle};
 
 use crate::ptx;
 use memory::Buffer;

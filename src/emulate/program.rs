@@ -13,6 +13,8 @@ pub(super) type Slot = u16;
 pub(super) const SHARED_WINDOW: u64 = 0x7f00_0000_0000;
 /// Addresses of shared memory in a cluster have the rank of the CTA plus one above this bit; without it the CTA's own is meant.
 pub(super) const CLUSTER_SHARED_LOG2: u32 = 24;
+/// Generic addresses of kernel parameters start here.
+pub(super) const PARAM_WINDOW: u64 = 0x7d00_0000_0000;
 /// Generic addresses of local memory start here.
 pub(super) const LOCAL_WINDOW: u64 = 0x7e00_0000_0000;
 /// Module variables (`.global`, `.const`) are put here for a launch.
@@ -448,6 +450,22 @@ pub(super) struct SharedAddress {
     pub generic: bool,
 }
 
+/// One end of a bulk copy.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum BulkPlace {
+    Global(Address),
+    Shared(SharedAddress),
+}
+
+/// How a bulk copy says that it is complete.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Completion {
+    /// Its bytes count on an mbarrier, in each CTA of a mask where there is one.
+    Barrier { barrier: SharedAddress, multicast: Option<Slot> },
+    /// With the bulk group that it belongs to.
+    Group,
+}
+
 /// The phase that a wait on an mbarrier names.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Phase {
@@ -505,6 +523,37 @@ pub(super) enum AsyncOp {
         token: Slot,
     },
     ProxyFence,
+    /// `cp.async.bulk`: so many bytes between global and shared memory, or between CTAs.
+    Bulk {
+        to: BulkPlace,
+        from: BulkPlace,
+        size: Slot,
+        completion: Completion,
+    },
+    /// `cp.async.bulk.tensor`: a box of a tensor, whose map is at `map`.
+    BulkTensor {
+        map: Address,
+        coordinates: Vec<Slot>,
+        shared: SharedAddress,
+        completion: Completion,
+    },
+    BulkCommit,
+    BulkWait {
+        left: usize,
+        /// True where it is enough that the sources have been read.
+        read: bool,
+    },
+    /// `mapa`: the address in another CTA of the cluster.
+    MapAddress {
+        dst: Reg,
+        address: Reg,
+        rank: Slot,
+    },
+    /// `getctarank`.
+    RankOf {
+        dst: Slot,
+        address: Reg,
+    },
     ClusterArrive {
         release: bool,
     },

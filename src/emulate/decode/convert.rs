@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use super::words::{Ty, Words};
 use super::{Decoder, Fault};
 use crate::emulate::alu::{Alu, bfloat_from_f32, bfloat_from_f64, canonical, f, half_from_f32, half_from_f64, quiet};
-use crate::emulate::program::{Flush, LOCAL_WINDOW, Op, Reg, SHARED_WINDOW};
+use crate::emulate::program::{Flush, LOCAL_WINDOW, Op, PARAM_WINDOW, Reg, SHARED_WINDOW};
 use crate::emulate::tensor::Element;
 use crate::ptx::model::Operand;
 
@@ -229,6 +229,7 @@ impl Decoder {
         let window = match space {
             "shared" | "shared::cta" => SHARED_WINDOW,
             "local" => LOCAL_WINDOW,
+            "param" => PARAM_WINDOW,
             _ => 0,
         };
         let offset = self.constant64(if to { window.wrapping_neg() } else { window })?;

@@ -8,7 +8,16 @@ use crate::ptx::model::Operand;
 impl Decoder {
     /// The state space, and the modifiers that change no value here: orders, scopes, caches, eviction.
     fn space(&self, words: &mut Words) -> MemorySpace {
-        let space = words.one_of(&["global", "shared", "shared::cta", "local", "const", "param", "param::entry"]);
+        let space = words.one_of(&[
+            "global",
+            "shared",
+            "shared::cta",
+            "shared::cluster",
+            "local",
+            "const",
+            "param",
+            "param::entry",
+        ]);
         words.take_all(|word| {
             matches!(
                 word,

@@ -5,7 +5,9 @@ use super::shared::Accessor;
 use super::warp::Warp;
 use super::{FaultKind, Run, trouble};
 use crate::emulate::lanes::{FULL, LANES, Lanes64, lanes};
-use crate::emulate::program::{Address, AddressBase, AtomicFn, LOCAL_WINDOW, MemorySpace, Reg, SHARED_WINDOW};
+use crate::emulate::program::{
+    Address, AddressBase, AtomicFn, LOCAL_WINDOW, MemorySpace, PARAM_WINDOW, Reg, SHARED_WINDOW,
+};
 
 /// The most elements of one vector access.
 const MAX_ELEMENTS: usize = 8;
@@ -26,6 +28,7 @@ pub(super) fn resolve(space: MemorySpace, address: u64) -> (MemorySpace, u64) {
     match space {
         MemorySpace::Generic if address >= SHARED_WINDOW => (MemorySpace::Shared, address - SHARED_WINDOW),
         MemorySpace::Generic if address >= LOCAL_WINDOW => (MemorySpace::Local, address - LOCAL_WINDOW),
+        MemorySpace::Generic if address >= PARAM_WINDOW => (MemorySpace::Param, address - PARAM_WINDOW),
         MemorySpace::Generic => (MemorySpace::Global, address),
         space => (space, address),
     }
@@ -227,7 +230,7 @@ impl Warp {
     }
 }
 
-fn load_param(context: &Context, address: u64, size: u64, lane: usize) -> Run<u64> {
+pub(super) fn load_param(context: &Context, address: u64, size: u64, lane: usize) -> Run<u64> {
     if !address.is_multiple_of(size) {
         let message = format!("parameter offset {address} is not a multiple of the access's {size} bytes");
         return trouble(FaultKind::Alignment, lane, message);

@@ -279,6 +279,7 @@ impl<'a> Cluster<'a> {
                 return Ok(false);
             }
             Pause::Done => {
+                self.warps[warp].end_bulk(&mut self.context)?;
                 self.context.progress += 1;
                 self.states[warp] = State::Done;
                 self.context.cluster_barrier.leave(warp);

@@ -102,6 +102,12 @@ impl Warp {
                 let values = self.read64(*token, active)?.map(|token| token as u32);
                 self.write32(*dst, &values, active);
             }
+            AsyncOp::Bulk { .. }
+            | AsyncOp::BulkTensor { .. }
+            | AsyncOp::BulkCommit
+            | AsyncOp::BulkWait { .. }
+            | AsyncOp::MapAddress { .. }
+            | AsyncOp::RankOf { .. } => self.bulk(op, active, line, context)?,
             AsyncOp::ProxyFence => self.order.fence_proxy(),
             AsyncOp::ClusterArrive { release } => {
                 self.expect_whole(active, context)?;

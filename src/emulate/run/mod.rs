@@ -1,11 +1,12 @@
 //! Running a decoded kernel: [`warp`] steps one warp ([`execute`] does an instruction, over [`registers`]), [`cluster`] the
 //! warps of a cluster's CTAs, [`barrier`] and [`mbarrier`] are what they wait at; [`shared`], [`global`] and
 //! [`tensor_memory`] are the memories with their checks, [`order`] what the checks know; [`access`] is the way from an
-//! instruction to a memory, [`collective`] what the lanes of a warp do together, [`copies`] what goes on beside them,
+//! instruction to a memory, [`collective`] what the lanes of a warp do together, [`copies`] and [`bulk`] what goes on beside them,
 //! [`matrix`], [`wgmma`] and [`tcgen05`] the tensor cores, [`observed`] somebody who looks at all of it.
 
 mod access;
 mod barrier;
+mod bulk;
 pub(super) mod cluster;
 mod collective;
 mod copies;

@@ -21,17 +21,19 @@ pub(super) enum Agent {
     TensorLoad,
     /// `tcgen05.st`: complete at `tcgen05.wait::st`.
     TensorStore,
-    /// Bulk and tensor copies: complete through an mbarrier or a bulk group.
+    /// Bulk copies into shared memory: complete through an mbarrier.
     Bulk,
+    /// Bulk copies out of shared memory: complete with a bulk group.
+    BulkStore,
 }
 
 impl Agent {
     /// Agents of one warp where a kernel has asynchronous instructions.
-    pub const KINDS: usize = 7;
+    pub const KINDS: usize = 8;
 
     fn of(kind: usize) -> Self {
-        use Agent::{Bulk, Copy, Tensor, TensorLoad, TensorStore, Warp, WarpGroup};
-        [Warp, Copy, WarpGroup, Tensor, TensorLoad, TensorStore, Bulk][kind]
+        use Agent::{Bulk, BulkStore, Copy, Tensor, TensorLoad, TensorStore, Warp, WarpGroup};
+        [Warp, Copy, WarpGroup, Tensor, TensorLoad, TensorStore, Bulk, BulkStore][kind]
     }
 
     fn name(self) -> &'static str {
@@ -43,6 +45,7 @@ impl Agent {
             Agent::TensorLoad => "tcgen05.ld of ",
             Agent::TensorStore => "tcgen05.st of ",
             Agent::Bulk => "bulk copy of ",
+            Agent::BulkStore => "bulk store of ",
         }
     }
 }

@@ -146,12 +146,7 @@ impl Shared {
 
     /// Checks that `length` bytes at `address` are shared memory, aligned to `length`.
     pub fn check(&self, address: u64, length: u64, lane: usize) -> Run<()> {
-        if address.saturating_add(length) > u64::from(self.bytes) {
-            let (name, bytes) = (self.name, self.bytes);
-            let message =
-                format!("{length} bytes at {name} address {address:#x} are not inside the CTA's {bytes} bytes");
-            return trouble(FaultKind::Bounds, lane, message);
-        }
+        self.check_inside(address, length, lane)?;
         if !address.is_multiple_of(length) {
             let name = self.name;
             let message = format!("{name} address {address:#x} is not a multiple of the access's {length} bytes");
@@ -160,9 +155,29 @@ impl Shared {
         Ok(())
     }
 
+    fn check_inside(&self, address: u64, length: u64, lane: usize) -> Run<()> {
+        if address.saturating_add(length) > u64::from(self.bytes) {
+            let (name, bytes) = (self.name, self.bytes);
+            let message =
+                format!("{length} bytes at {name} address {address:#x} are not inside the CTA's {bytes} bytes");
+            return trouble(FaultKind::Bounds, lane, message);
+        }
+        Ok(())
+    }
+
+    /// Checks that `length` bytes at `address` are in it, aligned to `align`.
+    pub fn check_range(&self, address: u64, length: u64, align: u64, lane: usize) -> Run<()> {
+        if !address.is_multiple_of(align) {
+            let name = self.name;
+            let message = format!("{name} address {address:#x} is not a multiple of {align}");
+            return trouble(FaultKind::Alignment, lane, message);
+        }
+        self.check_inside(address, length, lane)
+    }
+
     /// Reads `size` ≤ 8 bytes at a checked address; `lanes` all read it.
     pub fn load(&mut self, address: u64, size: u64, by: Accessor, lanes: u32) -> Run<u64> {
-        self.expect_written(address, size, by.lane, "read")?;
+        // First the race: what is still on its way has not been written either.
         if self.check_race {
             let order = by.order;
             for cell in self.cells(address, size) {
@@ -179,6 +194,7 @@ impl Shared {
                 *read = Read { clock, lanes: lanes | others };
             }
         }
+        self.expect_written(address, size, by.lane, "read")?;
         Ok(self.get(address, size))
     }
 
@@ -277,16 +293,15 @@ impl Shared {
 
     /// An asynchronous read of `size` bytes (a multiple of four) at a checked address.
     pub fn read_async(&mut self, address: u64, size: u64, by: AsyncAccessor) -> Run<()> {
+        if self.check_race {
+            for cell in self.cells(address, size) {
+                let write = self.writes[cell];
+                self.expect_visible(address, &write, by, "read")?;
+                *self.read_mark(cell, by.agent) = Read { clock: by.clock, lanes: 1 << by.lane };
+            }
+        }
         for word in (address..address + size).step_by(4) {
             self.expect_written(word, 4, by.lane, "read")?;
-        }
-        if !self.check_race {
-            return Ok(());
-        }
-        for cell in self.cells(address, size) {
-            let write = self.writes[cell];
-            self.expect_visible(address, &write, by, "read")?;
-            *self.read_mark(cell, by.agent) = Read { clock: by.clock, lanes: 1 << by.lane };
         }
         Ok(())
     }

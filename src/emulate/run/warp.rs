@@ -1,6 +1,7 @@
 //! One warp: its registers, its stack of diverged paths, and the step that executes an instruction on all active lanes.
 
 use super::barrier::Arrival;
+use super::bulk::BulkStores;
 use super::cluster::Context;
 use super::copies::Copies;
 use super::order::Order;
@@ -73,6 +74,8 @@ pub(super) struct Warp {
     /// Lanes that have not returned.
     pub alive: u32,
     frames: Vec<Frame>,
+    /// The last `ret`.
+    ended: usize,
     pub(super) bank32: Vec<Lanes32>,
     pub(super) bank64: Vec<Lanes64>,
     pub(super) predicates: Vec<u32>,
@@ -90,6 +93,8 @@ pub(super) struct Warp {
     pub told_not_yet: bool,
     /// `cp.async` that is pending.
     pub(super) copies: Copies,
+    /// Bulk stores that are pending.
+    pub(super) bulk_stores: BulkStores,
     /// `wgmma` that is pending.
     pub(super) groups: Groups,
     /// For each narrow register, whether asynchronous work is to write it; empty where there is none.
@@ -111,10 +116,12 @@ impl Warp {
         self.order.reset(context.agents, context.rank, index);
         self.told_not_yet = false;
         self.copies = Copies::default();
+        self.bulk_stores = BulkStores::default();
         self.groups = Groups::default();
         self.in_flight.clear();
         self.in_flight.resize(if code.is_asynchronous { code.bank32.len() } else { 0 }, false);
         self.tensor_loads.clear();
+        self.ended = 0;
         self.frames.clear();
         self.frames.push(Frame { pc: 0, join: NEVER, mask: self.threads });
         self.bank32.clone_from(&code.bank32);
@@ -143,7 +150,7 @@ impl Warp {
 
     /// The instruction that the warp is at.
     pub fn at(&self) -> usize {
-        self.frames.last().map_or(0, |frame| frame.pc)
+        self.frames.last().map_or(self.ended, |frame| frame.pc)
     }
 
     /// Steps until the warp has returned or is at a barrier.
@@ -213,6 +220,7 @@ impl Warp {
                     continue;
                 }
                 Op::Exit => {
+                    self.ended = frame.pc;
                     self.alive &= !active;
                 }
                 Op::Trap if active != 0 => {
