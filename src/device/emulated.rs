@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::buffer::Memory;
 use super::launch::PreparedLaunch;
 use super::module::{Cache, LoadedModule, SharedModule};
-use super::{Device, DeviceId, Error, Kind, Properties, Replay};
+use super::{Device, DeviceId, Error, Kind, Properties, Replay, TENSOR_MAP_BYTES, TensorMap};
 use crate::emulate;
 use crate::ptx::Arch;
 
@@ -153,6 +153,10 @@ impl Device for EmulatedDevice {
         let address = self.inner.memory.alloc(bytes.max(1), label)?;
         let memory = Arc::clone(&self.inner.memory);
         Ok(Arc::new(Allocation { memory, device: self.inner.properties.id, address, bytes, label: label.to_owned() }))
+    }
+
+    fn tensor_map(&self, map: &TensorMap) -> Result<[u8; TENSOR_MAP_BYTES], Error> {
+        Ok(map.encode()?)
     }
 
     fn load(&self, module: &SharedModule) -> Result<LoadedModule, Error> {

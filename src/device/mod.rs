@@ -52,6 +52,7 @@ pub use launch::{Arg, LaunchConfig, ParamBlock, PreparedLaunch, Scalar};
 pub use module::{Embedded, Kernel, LoadedModule, SharedModule, load_embedded};
 pub use plan::{BufferId, Plan, PlanArg, PlanBuffer, PlanBuilder, PlannedLaunch, Role};
 
+pub use crate::emulate::{TENSOR_MAP_BYTES, TensorMap, TensorMapElement, TensorMapSwizzle};
 use crate::ptx::Arch;
 
 /// One opened device of this process. Two handles on the same card have two of them: their queues are not ordered with
@@ -138,6 +139,13 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// When the device does not run the module's target, has less than its kernels need, or does not take its text.
     fn load(&self, module: &SharedModule) -> Result<LoadedModule, Error>;
 
+    /// A tensor map for tensor copies on this device: bytes that a kernel is given the address of, in a buffer (at a
+    /// multiple of 64) or as a parameter. The map names an address of this device's.
+    ///
+    /// # Errors
+    /// When the map breaks a rule, or the device takes none.
+    fn tensor_map(&self, map: &TensorMap) -> Result<[u8; TENSOR_MAP_BYTES], Error>;
+
     /// Queues a launch that has been checked.
     ///
     /// # Errors
@@ -200,6 +208,9 @@ impl<D: Device + ?Sized> Device for Arc<D> {
     }
     fn load(&self, module: &SharedModule) -> Result<LoadedModule, Error> {
         (**self).load(module)
+    }
+    fn tensor_map(&self, map: &TensorMap) -> Result<[u8; TENSOR_MAP_BYTES], Error> {
+        (**self).tensor_map(map)
     }
     fn start(&self, launch: &PreparedLaunch) -> Result<(), Error> {
         (**self).start(launch)

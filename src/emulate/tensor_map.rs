@@ -238,14 +238,15 @@ mod tests {
     #[test]
     fn rules() {
         let good = TensorMap::matrix(TensorMapElement::F32, 0x1000, [100, 64], [64, 32], TensorMapSwizzle::B128);
-        let broken: [(&dyn Fn(&mut TensorMap), &str); 7] = [
-            (&|map| map.address = 8, "not a multiple of 16"),
-            (&|map| map.dims = vec![], "one to five"),
-            (&|map| map.dims[0] = 0, "from 1 to 2³²"),
-            (&|map| map.strides[0] = 20, "multiples of 16"),
-            (&|map| map.box_dims[1] = 257, "from 1 to 256"),
-            (&|map| map.box_dims[0] = 3, "12 bytes"),
-            (&|map| map.box_dims[0] = 64, "more than the swizzle's 128"),
+        type Spoil = fn(&mut TensorMap);
+        let broken: [(Spoil, &str); 7] = [
+            (|map| map.address = 8, "not a multiple of 16"),
+            (|map| map.dims = vec![], "one to five"),
+            (|map| map.dims[0] = 0, "from 1 to 2³²"),
+            (|map| map.strides[0] = 20, "multiples of 16"),
+            (|map| map.box_dims[1] = 257, "from 1 to 256"),
+            (|map| map.box_dims[0] = 3, "12 bytes"),
+            (|map| map.box_dims[0] = 64, "more than the swizzle's 128"),
         ];
         for (spoil, words) in broken {
             let mut map = good.clone();

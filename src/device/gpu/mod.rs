@@ -9,6 +9,7 @@
 mod driver;
 mod graph;
 mod memory;
+mod tensor_map;
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -20,7 +21,7 @@ use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use super::buffer::{Buffer, Element, Memory};
 use super::launch::PreparedLaunch;
 use super::module::{Cache, LoadedModule, SharedModule};
-use super::{Device, DeviceId, Error, Kind, Properties, Replay};
+use super::{Device, DeviceId, Error, Kind, Properties, Replay, TENSOR_MAP_BYTES, TensorMap};
 use crate::ptx::Arch;
 use driver::{Context, DriverModule, Event, Stream};
 use graph::Graph;
@@ -145,6 +146,11 @@ impl Device for GpuDevice {
     fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>, Error> {
         let Inner { stream, properties, pools, .. } = &*self.inner;
         Ok(Arc::new(GpuMemory::allocate(stream, properties.id, *pools, bytes, label)?))
+    }
+
+    fn tensor_map(&self, map: &TensorMap) -> Result<[u8; TENSOR_MAP_BYTES], Error> {
+        map.check()?;
+        tensor_map::encode(map)
     }
 
     fn load(&self, module: &SharedModule) -> Result<LoadedModule, Error> {
