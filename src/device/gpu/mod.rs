@@ -150,6 +150,7 @@ impl Device for GpuDevice {
 
     fn tensor_map(&self, map: &TensorMap) -> Result<[u8; TENSOR_MAP_BYTES], Error> {
         map.check()?;
+        let _entered = self.inner.stream.context().enter()?;
         tensor_map::encode(map)
     }
 
