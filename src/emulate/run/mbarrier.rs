@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::cluster::Context;
 use super::order::{Knowledge, Order};
-use super::shared::Accessor;
+use super::shared::{Accessor, Write, unordered};
 use super::{FaultKind, Run, trouble};
 
 /// Arrivals of one phase at most.
@@ -40,6 +40,8 @@ pub(super) struct MBarrier {
     bytes: i64,
     /// The number of the current phase, from zero.
     phase: u64,
+    /// Its making, which must come before every use.
+    made: Write,
     /// What those who arrived in this phase, and the work that completed, pass on.
     joined: Knowledge,
     /// The same of the phases that are complete.
@@ -48,8 +50,9 @@ pub(super) struct MBarrier {
 }
 
 impl MBarrier {
-    fn new(count: u32) -> Self {
+    fn new(count: u32, made: Write) -> Self {
         Self {
+            made,
             expected: count,
             pending: count,
             bytes: 0,
@@ -116,7 +119,7 @@ impl Context<'_> {
         self.shared[place.0].check(place.1, 8, by.lane)?;
         self.expect_idle(place, by.lane)?;
         self.shared[place.0].store(place.1, 8, u64::from(count), by)?;
-        self.mbarriers.insert(place, MBarrier::new(count));
+        self.mbarriers.insert(place, MBarrier::new(count, Write::by(by)));
         Ok(())
     }
 
@@ -143,9 +146,18 @@ impl Context<'_> {
     pub fn mbarrier(&mut self, place: (usize, u64), by: Accessor) -> Run<&mut MBarrier> {
         let (rank, address) = place;
         self.shared[rank].check(address, 8, by.lane)?;
-        if !self.mbarriers.contains_key(&place) {
+        let Some(MBarrier { made, .. }) = self.mbarriers.get(&place) else {
             let message = format!("no mbarrier is initialised at shared address {address:#x}");
             return trouble(FaultKind::Sync, by.lane, message);
+        };
+        if self.environment.checks.race && unordered(made, by.order, 1 << by.lane).is_some() {
+            let (who, line) = (self.agents.name(made.agent.into()), made.line);
+            let message = format!(
+                "use of the mbarrier at shared address {address:#x}, which {who} lane {} initialised at line {line} with no \
+                 barrier between",
+                made.lane
+            );
+            return trouble(FaultKind::Race, by.lane, message);
         }
         self.shared[rank].update(address, 8, by, &|old| old)?;
         match self.mbarriers.get_mut(&place) {

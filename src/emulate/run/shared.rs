@@ -232,8 +232,10 @@ impl Shared {
         let Accessor { order, lane, .. } = by;
         for cell in self.cells(address, size) {
             let write = self.writes[cell];
-            // Who writes the value that is there already agrees with who put it there; atomics are ordered among themselves.
-            let agreed = same_value || atomic && write.atomic;
+            // Who writes the value that is there already agrees with who put it there, but not with asynchronous work, which
+            // may not have put its value yet; atomics are ordered among themselves.
+            let is_put = self.agents.split(usize::from(write.agent)).0 == super::order::Agent::Warp;
+            let agreed = same_value && is_put || atomic && write.atomic;
             if write.clock != 0 && !agreed && unordered(&write, order, 1 << lane).is_some() {
                 return self.race(address, lane, "write", &write, order.agent);
             }
@@ -300,10 +302,7 @@ impl Shared {
                 *self.read_mark(cell, by.agent) = Read { clock: by.clock, lanes: 1 << by.lane };
             }
         }
-        for word in (address..address + size).step_by(4) {
-            self.expect_written(word, 4, by.lane, "read")?;
-        }
-        Ok(())
+        (address..address + size).step_by(4).try_for_each(|word| self.expect_written(word, 4, by.lane, "read"))
     }
 
     /// Checks and marks an asynchronous write of `size` bytes at a checked address; [`Shared::put`] writes them.
