@@ -360,3 +360,39 @@ fn a_device_gives_the_same_values() {
     println!("{ran} files ran on {}", device.properties().name);
     assert!(failures.is_empty() && ran > 0, "{failures}");
 }
+
+/// The files are PTX and not only what the emulator takes for it: `ptxas`, where it is, takes those that run clean.
+#[test]
+fn ptxas_takes_the_files() {
+    let ours = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/nvcc/nvidia/cu13/bin/ptxas");
+    let ptxas = std::env::var_os("TILEWRIGHT_PTXAS").map_or(ours, Into::into);
+    if !ptxas.is_file() {
+        println!("skipped: no ptxas at {}: set TILEWRIGHT_PTXAS", ptxas.display());
+        return;
+    }
+    // One text for each version and target, with entries of many names: a call of ptxas costs more than a kernel.
+    let mut texts = indexmap::IndexMap::<String, String>::new();
+    for (number, (_, source)) in files().iter().enumerate() {
+        if source.contains("// fault:") || source.contains("// refused:") {
+            continue;
+        }
+        let size = source.find(".address_size").expect("every file says it");
+        let head = source.find(".version").map(|from| source[from..size].to_owned()).expect("every file has one");
+        let (_, body) = source[size..].split_once('\n').expect("a kernel follows");
+        let text = texts.entry(head).or_insert_with_key(|head| format!("{head}.address_size 64\n"));
+        text.push_str(&body.replace(".entry k(", &format!(".entry k{number}(")));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (head, text) in &texts {
+        let target = head.split(".target").nth(1).unwrap().trim();
+        let file = folder.path().join("files.ptx");
+        std::fs::write(&file, text).unwrap();
+        let run = std::process::Command::new(&ptxas)
+            .args(["-O0", &format!("-arch={target}"), "-o"])
+            .arg(folder.path().join("out.cubin"))
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{target}: {}", String::from_utf8_lossy(&run.stderr));
+    }
+}

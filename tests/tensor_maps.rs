@@ -1,5 +1,5 @@
 //! Tensor copies by maps of the host API, on the emulator, and on a GPU with `TILEWRIGHT_DEVICE=gpu`: boxes inside and over the
-//! edges of a tensor, in every swizzle, in and out again.
+//! edges of a tensor, in every swizzle, in and out again; and what a card refuses, which the emulator explains.
 
 use std::sync::Arc;
 
@@ -11,11 +11,15 @@ use tilewright::ptx::{Arch, DType, Extent, GridRule, KernelMeta, Module, ModuleM
 /// Bytes of shared memory that a box may take, and of the raw copy of it.
 const BOX_BYTES: usize = 4096;
 
-/// Loads a box, copies shared memory to `raw` as it is, and stores the box by the other map.
+/// Loads a box, copies shared memory to `raw` as it is, and stores the box by the other map; `where` has the coordinates of
+/// both, one after the other.
 fn source(rank: usize) -> String {
-    let coordinates: Vec<String> = (0..rank).map(|axis| format!("%c{axis}")).collect();
-    let coordinates = coordinates.join(", ");
-    let loads: String = (0..rank).map(|axis| format!("    ld.global.b32 %c{axis}, [%where+{}];\n", 4 * axis)).collect();
+    let coordinates = |first: usize| -> String {
+        (first..first + rank).map(|axis| format!("%c{axis}")).collect::<Vec<_>>().join(", ")
+    };
+    let (from, to) = (coordinates(0), coordinates(rank));
+    let loads: String =
+        (0..2 * rank).map(|axis| format!("    ld.global.b32 %c{axis}, [%where+{}];\n", 4 * axis)).collect();
     format!(
         ".version 8.0
 .target sm_90
@@ -29,7 +33,7 @@ fn source(rank: usize) -> String {
     .shared .align 8 .b64 bar;
     .reg .pred %p, %first;
     .reg .b64 %in, %out, %raw, %where, %token, %at;
-    .reg .b32 %t, %s, %v, %bytes, %i, %box, %c<5>;
+    .reg .b32 %t, %s, %v, %bytes, %i, %box, %c<10>;
     ld.param.u64 %in, [p0];
     ld.param.u64 %out, [p1];
     ld.param.u64 %raw, [p2];
@@ -41,7 +45,7 @@ fn source(rank: usize) -> String {
     mbarrier.init.shared::cta.b64 [bar], 1;
     fence.proxy.async.shared::cta;
     mbarrier.arrive.expect_tx.shared::cta.b64 %token, [bar], %bytes;
-    cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [box], [%in, {{{coordinates}}}], [bar];
+    cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [box], [%in, {{{from}}}], [bar];
 $wait:
     bar.sync 0;
 $again:
@@ -61,7 +65,7 @@ $copy:
     bra $copy;
 $copied:
     @!%first bra $done;
-    cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group [%out, {{{coordinates}}}], [box];
+    cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group [%out, {{{to}}}], [box];
     cp.async.bulk.commit_group;
     cp.async.bulk.wait_group 0;
 $done:
@@ -107,8 +111,16 @@ fn swizzled(swizzle: Swizzle, at: usize) -> usize {
     at ^ (at >> 7 & mask) << 4
 }
 
-/// A tensor of bytes counted up, with the map given, and a box at `place`.
+/// A tensor of bytes counted up, with the map given: a box from `place` on, stored to the same place, or where that is before
+/// the tensor, which a store may not be, to its start.
 fn check(device: &Arc<dyn Device>, map: &TensorMap, place: &[i32]) {
+    let to: Vec<i32> = place.iter().map(|&at| at.max(0)).collect();
+    if let Err(error) = try_check(device, map, place, &to) {
+        panic!("{map:?} at {place:?}: {error}");
+    }
+}
+
+fn try_check(device: &Arc<dyn Device>, map: &TensorMap, place: &[i32], to: &[i32]) -> Result<(), device::Error> {
     let what = format!("{map:?} at {place:?}");
     let size = map.element.bytes() as usize;
     let last = map.dims.iter().skip(1).zip(&map.strides).map(|(dim, stride)| (dim - 1) * stride).sum::<u64>();
@@ -123,28 +135,29 @@ fn check(device: &Arc<dyn Device>, map: &TensorMap, place: &[i32]) {
     let at = |address: u64| device.tensor_map(&TensorMap { address, ..map.clone() }).unwrap();
     let maps = [at(input.address()), at(output.address())];
     let [map_in, map_out] = maps.map(|map| Buffer::from_slice(device, &map, "map").unwrap());
-    let place_buffer = Buffer::from_slice(device, place, "where").unwrap();
+    let place_buffer = Buffer::from_slice(device, &[place, to].concat(), "where").unwrap();
     let kernel = device.load(&module(place.len())).unwrap().kernel("round_trip").unwrap();
     let args =
         [(&map_in).into(), (&map_out).into(), (&mut raw).into(), (&place_buffer).into(), (box_bytes as i32).into()];
-    device.launch(&kernel, [1, 1, 1], &args).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let (raw, output) = (raw.to_vec().unwrap(), output.to_vec().unwrap());
+    device.launch(&kernel, [1, 1, 1], &args)?;
+    let (raw, output) = (raw.to_vec()?, output.to_vec()?);
     let mut expected_out = before;
     for index in 0..box_bytes / size {
-        let (mut rest, mut offset) = (index as u64, Some(0_u64));
-        for (axis, &dim) in map.box_dims.iter().enumerate() {
-            let coordinate = i64::from(place[axis]) + (rest % u64::from(dim)) as i64;
-            rest /= u64::from(dim);
-            let stride = if axis == 0 { size as u64 } else { map.strides[axis - 1] };
-            let inside = u64::try_from(coordinate).ok().filter(|&at| at < map.dims[axis]);
-            offset = offset.zip(inside).map(|(offset, at)| offset + at * stride);
-        }
+        // Where an element of the box is in the tensor, counted from `origin`.
+        let offset = |origin: &[i32]| {
+            let (mut rest, mut offset) = (index as u64, 0_u64);
+            for (axis, &dim) in map.box_dims.iter().enumerate() {
+                let coordinate = i64::from(origin[axis]) + (rest % u64::from(dim)) as i64;
+                rest /= u64::from(dim);
+                let stride = if axis == 0 { size as u64 } else { map.strides[axis - 1] };
+                offset += u64::try_from(coordinate).ok().filter(|&at| at < map.dims[axis])? * stride;
+            }
+            Some(offset as usize)
+        };
         let found: Vec<u8> = (0..size).map(|byte| raw[swizzled(map.swizzle, index * size + byte)]).collect();
-        match offset {
+        match offset(place) {
             Some(offset) => {
-                let offset = offset as usize;
                 assert_eq!(found, tensor[offset..offset + size], "{what}: element {index} of the box");
-                expected_out[offset..offset + size].copy_from_slice(&found);
             }
             None if map.fill_nan => {
                 let is_nan = match map.element {
@@ -155,8 +168,22 @@ fn check(device: &Arc<dyn Device>, map: &TensorMap, place: &[i32]) {
             }
             None => assert_eq!(found, vec![0; size], "{what}: element {index} of the box"),
         }
+        // A store writes 16 bytes at a time, whole where they start inside, though a row may end before they do.
+        let in_piece = index % map.box_dims[0] as usize % (16 / size);
+        let mut start = to.to_vec();
+        start[0] -= in_piece as i32;
+        if let Some(offset) = offset(&start).map(|offset| offset + in_piece * size) {
+            expected_out[offset..offset + size].copy_from_slice(&found);
+        }
     }
-    assert!(output == expected_out, "{what}: the copy");
+    let wrong: Vec<usize> = (0..bytes).filter(|&at| output[at] != expected_out[at]).collect();
+    assert!(
+        wrong.is_empty(),
+        "{what}: the copy has other bytes at {wrong:?}: {:x?} and not {:x?}",
+        wrong.iter().map(|&at| output[at]).collect::<Vec<_>>(),
+        wrong.iter().map(|&at| expected_out[at]).collect::<Vec<_>>()
+    );
+    Ok(())
 }
 
 fn device() -> Arc<dyn Device> {
@@ -169,7 +196,7 @@ fn boxes_in_every_swizzle() {
     let device = device();
     for (swizzle, columns) in [(Swizzle::None, 24), (Swizzle::B32, 8), (Swizzle::B64, 16), (Swizzle::B128, 32)] {
         let map = TensorMap::matrix(Element::F32, 0, [50, 40], [16, columns], swizzle);
-        for place in [[0, 0], [4, 8], [30, 41], [-3, -5], [40, 0], [0, 50]] {
+        for place in [[0, 0], [4, 8], [28, 41], [-4, -5], [40, 0], [0, 50]] {
             check(&device, &map, &place);
         }
     }
@@ -182,9 +209,9 @@ fn elements_and_dimensions() {
         [(Element::U8, 32), (Element::F16, 16), (Element::F64, 6), (Element::Bf16, 40), (Element::U32, 12)]
     {
         let mut map = TensorMap::matrix(element, 0, [9, 48], [5, inner], Swizzle::None);
-        check(&device, &map, &[3, 6]);
+        check(&device, &map, &[16, 6]);
         map.fill_nan = matches!(element, Element::F16);
-        check(&device, &map, &[40, -1]);
+        check(&device, &map, &[32, -1]);
     }
     check(
         &device,
@@ -211,6 +238,32 @@ fn elements_and_dimensions() {
             swizzle: Swizzle::None,
             fill_nan: false,
         },
-        &[6, 3, 3, 2, -1],
+        &[8, 3, 3, 2, -1],
     );
+}
+
+/// The last row's 16 bytes go beyond what a buffer of the tensor alone has.
+#[test]
+fn stores_over_the_end_of_rows() {
+    let (emulator, _) = device::by_name("emulator").unwrap();
+    let map = TensorMap { strides: vec![32], ..TensorMap::matrix(Element::U16, 0, [4, 12], [4, 8], Swizzle::None) };
+    try_check(&emulator, &map, &[8, -1], &[0, 0]).unwrap();
+    let error = try_check(&emulator, &map, &[8, 0], &[8, 0]).unwrap_err().to_string();
+    assert!(error.contains("16 bytes at global address") && error.contains("`copy`"), "{error}");
+}
+
+/// A card calls these illegal instructions, after which its context is gone; so they are asked of the emulator alone.
+#[test]
+fn coordinates_that_a_card_refuses() {
+    let (emulator, _) = device::by_name("emulator").unwrap();
+    let map = TensorMap::matrix(Element::F32, 0, [50, 40], [16, 24], Swizzle::None);
+    for (from, to, words) in [
+        ([3, 0], [0, 0], "the innermost coordinate 3 is 12 bytes into a row"),
+        ([0, 0], [2, 1], "the innermost coordinate 2 is 8 bytes into a row"),
+        ([-4, 0], [-4, 0], "the coordinate -4 of a box that is stored"),
+        ([0, -3], [0, -3], "the coordinate -3 of a box that is stored"),
+    ] {
+        let error = try_check(&emulator, &map, &from, &to).unwrap_err().to_string();
+        assert!(error.contains(words), "{from:?}, {to:?}: {error}");
+    }
 }

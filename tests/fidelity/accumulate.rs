@@ -118,17 +118,23 @@ pub struct Model {
     pub round_operands: bool,
     /// The sign of a result that is zero.
     pub zero: ZeroSign,
+    /// A single keeps 13 bits of its fraction.
+    pub short: bool,
 }
 
 impl Model {
-    /// What an H200 was found to do for `mma.sync` of depth `k`: fp8 is unpacked to halves, which go through the units for
-    /// halves in two steps, and the accumulator is added to their sum.
-    pub fn of_hopper(k: usize, fp8: bool, accumulator: Format) -> Self {
+    /// What an H200 was found to do for products of depth `k`.
+    ///
+    /// `wgmma` of fp8 has 13 bits where all others have 25, and keeps 13 in its result. `mma.sync` unpacks fp8 to halves, which
+    /// go through the units for halves in two steps, and adds the accumulator to their sum.
+    pub fn of_hopper(k: usize, fp8: bool, group: bool, accumulator: Format) -> Self {
+        let unpacked = fp8 && !group;
+        let short = fp8 && group;
         Self {
-            bits: 25,
-            chunk: if fp8 { k / 2 } else { k },
-            order: if fp8 { Order::Pairs } else { Order::Ascending },
-            place: if fp8 { Place::Last } else { Place::Among },
+            bits: if short { 13 } else { 25 },
+            chunk: if unpacked { k / 2 } else { k },
+            order: if unpacked { Order::Pairs } else { Order::Ascending },
+            place: if unpacked { Place::Last } else { Place::Among },
             exponent: Exponent::Stored,
             cut: Cut::TowardsZero,
             rounding: if accumulator == F16 { Rounding::Nearest } else { Rounding::TowardsZero },
@@ -136,20 +142,23 @@ impl Model {
             keep: false,
             round_operands: false,
             zero: ZeroSign::Positive,
+            short: short && accumulator == F32,
         }
     }
 }
 
 impl std::fmt::Display for Model {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Model { bits, chunk, order, place, exponent, cut, rounding, zeros, keep, round_operands, zero } = self;
+        let Model { bits, chunk, order, place, exponent, cut, rounding, zeros, keep, round_operands, zero, short } =
+            self;
         write!(
             formatter,
             "{bits} bits, chunks of {chunk} ({order:?}), accumulator {place:?}, exponent {exponent:?}, "
         )?;
         write!(formatter, "cut {cut:?}, round {rounding:?}, zeros {zeros:?}, zero {zero:?}")?;
         write!(formatter, "{}", if *keep { ", f32 between chunks" } else { "" })?;
-        write!(formatter, "{}", if *round_operands { ", operands rounded" } else { "" })
+        write!(formatter, "{}", if *round_operands { ", operands rounded" } else { "" })?;
+        write!(formatter, "{}", if *short { ", 13 bits kept" } else { "" })
     }
 }
 
@@ -274,6 +283,7 @@ impl Model {
             sum += self.on_grid(&term, shift);
         }
         let code = to.encode(sum < 0, sum.unsigned_abs(), grid, self.rounding);
+        let code = if self.short { code & !0x3ff } else { code };
         if self.zero == ZeroSign::Positive && to.decode(code).class == Class::Zero { 0 } else { code }
     }
 
@@ -349,6 +359,8 @@ pub struct Space {
     pub bytes: bool,
     /// Operands of tf32, which may be cut or rounded.
     pub tf32: bool,
+    /// Executed by a group of warps.
+    pub group: bool,
     /// The accumulator's format.
     pub accumulator: Format,
 }
@@ -371,6 +383,7 @@ impl Space {
             keep: false,
             round_operands: false,
             zero: ZeroSign::Positive,
+            short: false,
         };
         let mut models: Vec<Model> = (10..=30).chain([48]).map(|bits| Model { bits, ..seed }).collect();
         let vary = |models: Vec<Model>, variants: &dyn Fn(Model) -> Vec<Model>| -> Vec<Model> {
@@ -387,6 +400,8 @@ impl Space {
         models = vary(models, &|model| roundings.map(|rounding| Model { rounding, ..model }).into());
         let zeros = [Zeros::Nowhere, Zeros::Accumulator, Zeros::Everywhere];
         models = vary(models, &|model| zeros.map(|zeros| Model { zeros, ..model }).into());
+        let shorts = flags(self.group && self.bytes && self.accumulator == F32);
+        models = vary(models, &|model| shorts.iter().map(|&short| Model { short, ..model }).collect());
         let keeps = flags(self.accumulator == F16);
         models = vary(models, &|model| keeps.iter().map(|&keep| Model { keep, ..model }).collect());
         let rounds = flags(self.tf32);

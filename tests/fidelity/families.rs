@@ -154,7 +154,7 @@ impl Family {
                     let specials = [0, element.code(format.infinity()), element.code(format.nan()), 1];
                     return sign | specials[random.range(0, 3) as usize];
                 }
-                while !matches!(element.number(code, true).class, Class::Finite | Class::Zero) {
+                while !matches!(element.number(code, true, true).class, Class::Finite | Class::Zero) {
                     code = any(random);
                 }
                 return code;
@@ -176,8 +176,8 @@ impl Family {
             let mut sum = Exact::default();
             let mut top = i32::MIN;
             for k in 0..shape.k {
-                let a = shape.a.number(matrices.a[at / N * shape.k + k], false);
-                let b = shape.b.number(matrices.b[at % N * shape.k + k], false);
+                let a = shape.a.number(matrices.a[at / N * shape.k + k], false, true);
+                let b = shape.b.number(matrices.b[at % N * shape.k + k], false, true);
                 if a.class == Class::Finite && b.class == Class::Finite {
                     sum.add(a.negative ^ b.negative ^ negate, a.significand * b.significand, a.lsb + b.lsb);
                     top = top.max(a.exponent + b.exponent);

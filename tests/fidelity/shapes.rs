@@ -52,8 +52,9 @@ impl Element {
         if self == Element::Tf32 { code << 13 } else { code }
     }
 
-    /// A float's code as a number. Of tf32 the lowest bits are cut, or round it to nearest, ties away from zero.
-    pub fn number(self, code: u32, round: bool) -> Number {
+    /// A float's code as a number. Of tf32 the lowest bits are cut, or round it to nearest, ties away from zero; fp8 may be
+    /// unpacked to halves.
+    pub fn number(self, code: u32, round: bool, unpacked: bool) -> Number {
         match self {
             Element::Tf32 => {
                 let number = F32.decode(code);
@@ -64,7 +65,7 @@ impl Element {
                 Number { negative: number.negative, ..TF32.decode(carried >> 13) }
             }
             // As halves: their exponents are what is aligned.
-            Element::Float(format) if format.significand < 7 => {
+            Element::Float(format) if unpacked && format.significand < 7 => {
                 let number = format.decode(code);
                 let value = number.significand as f64 * 2.0_f64.powi(number.lsb);
                 match number.class {
@@ -124,6 +125,8 @@ const fn shape(
 const AMPERE: [&str; 2] = ["7.0", "sm_80"];
 const ADA: [&str; 2] = ["8.4", "sm_89"];
 const NARROW: [&str; 2] = ["8.7", "sm_89"];
+const HOPPER: [&str; 2] = ["8.0", "sm_90a"];
+const HOPPER_MIXED: [&str; 2] = ["8.4", "sm_90a"];
 const SINGLE: Accumulator = Accumulator::Float(F32);
 const HALF: Accumulator = Accumulator::Float(F16);
 const HALVES: [Element; 2] = [Element::Float(F16); 2];
@@ -152,6 +155,17 @@ pub const SHAPES: &[Shape] = &[
     shape("mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32", AMPERE, [Element::S8; 2], Accumulator::S32(true), 32),
     shape("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32", AMPERE, [Element::U8, Element::S8], Accumulator::S32(false), 32),
     shape("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32", AMPERE, [Element::S8; 2], Accumulator::S32(false), 16),
+    shape("wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32", HOPPER, TF32S, SINGLE, 8),
+    shape("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", HOPPER, HALVES, SINGLE, 16),
+    shape("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16", HOPPER, BRAINS, SINGLE, 16),
+    shape("wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16", HOPPER, HALVES, HALF, 16),
+    shape("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3", HOPPER, E4M3S, SINGLE, 32),
+    shape("wgmma.mma_async.sync.aligned.m64n8k32.f32.e5m2.e5m2", HOPPER, E5M2S, SINGLE, 32),
+    shape("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e5m2", HOPPER, [Element::Float(E4M3), Element::Float(E5M2)], SINGLE, 32),
+    shape("wgmma.mma_async.sync.aligned.m64n8k32.f16.e4m3.e4m3", HOPPER, E4M3S, HALF, 32),
+    shape("wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8", HOPPER, [Element::S8; 2], Accumulator::S32(false), 32),
+    shape("wgmma.mma_async.sync.aligned.m64n8k32.satfinite.s32.s8.s8", HOPPER, [Element::S8; 2], Accumulator::S32(true), 32),
+    shape("wgmma.mma_async.sync.aligned.m64n8k32.s32.u8.s8", HOPPER_MIXED, [Element::U8, Element::S8], Accumulator::S32(false), 32),
 ];
 
 /// Rows of A and of D.
@@ -171,9 +185,20 @@ pub struct Matrices {
 }
 
 impl Shape {
-    /// `m16n8k8 f32.tf32`: what tells it from others, in few letters.
+    /// `m16n8k8.f32.tf32`: what tells it from others, in few letters.
     pub fn name(&self) -> String {
-        self.instruction.replace("mma.sync.aligned.", "").replace(".row.col", "")
+        let name = self.instruction.replace("wgmma.mma_async.sync.aligned", "wgmma");
+        name.replace("mma.sync.aligned.", "").replace(".row.col", "")
+    }
+
+    /// Whether a group of four warps executes it.
+    pub fn is_group(&self) -> bool {
+        self.instruction.starts_with("wgmma")
+    }
+
+    /// Warps that execute it. Those of a group all have the same rows of A, and the results of the first are looked at.
+    pub fn warps(&self) -> u32 {
+        if self.is_group() { 4 } else { 1 }
     }
 
     fn registers(&self, element: Element) -> usize {
@@ -242,7 +267,7 @@ impl Shape {
         d
     }
 
-    /// A kernel of one warp a CTA that loads its fragments, executes the instruction once and stores D.
+    /// A kernel whose CTAs each load their fragments, execute the instruction once and store D.
     pub fn kernel(&self) -> String {
         let [a, b, c] = self.counts();
         let list =
@@ -255,38 +280,80 @@ impl Shape {
         {
             loads.push_str(&format!("    ld.global.b32 %{name}, [%in+{}];\n", 4 * index));
         }
+        let d = if self.is_group() { "c" } else { "d" };
         for index in 0..c {
-            stores.push_str(&format!("    st.global.b32 [%out+{}], %d{index};\n", 4 * index));
+            stores.push_str(&format!("    st.global.b32 [%out+{}], %{d}{index};\n", 4 * index));
         }
+        let product = if self.is_group() {
+            self.group_product()
+        } else {
+            let (d, a, b, c) = (list("d", c), list("a", a), list("b", b), list("c", c));
+            format!("    {} {{{d}}}, {{{a}}}, {{{b}}}, {{{c}}};\n", self.instruction)
+        };
         let ty = if self.accumulator == SINGLE { "f32" } else { "b32" };
         format!(
             ".version {version}\n.target {target}\n.address_size 64
 .visible .entry {entry}(.param .u64 {entry}_param_0, .param .u64 {entry}_param_1)
-.reqntid 32
+.reqntid {threads}
 {{
-    .reg .b64 %in, %out;
-    .reg .b32 %lane, %cta, %all;
+    .shared .align 128 .b8 tile[{tile}];
+    .reg .pred %yes, %others;
+    .reg .b64 %in, %out, %desc;
+    .reg .b32 %thread, %lane, %cta, %all, %at;
     .reg .b32 %a<{a}>, %b<{b}>;
     .reg .{ty} %c<{c}>, %d<{c}>;
     ld.param.u64 %in, [{entry}_param_0];
     ld.param.u64 %out, [{entry}_param_1];
-    mov.u32 %lane, %tid.x;
+    mov.u32 %thread, %tid.x;
+    and.b32 %lane, %thread, 31;
+    setp.ge.u32 %others, %thread, 32;
     mov.u32 %cta, %ctaid.x;
     mad.lo.u32 %all, %cta, 32, %lane;
     mad.wide.u32 %in, %all, {stride}, %in;
     mad.wide.u32 %out, %all, {out}, %out;
-{loads}    {instruction} {{{d}}}, {{{a_list}}}, {{{b_list}}}, {{{c_list}}};
-{stores}    ret;\n}}\n",
+{loads}{product}    @%others ret;\n{stores}    ret;\n}}\n",
             version = self.version,
             target = self.target,
             entry = crate::launch::ENTRY,
+            threads = 32 * self.warps(),
+            tile = 128 * b,
             stride = 4 * (a + b + c),
             out = 4 * c,
-            instruction = self.instruction,
-            d = list("d", c),
-            a_list = list("a", a),
-            b_list = list("b", b),
-            c_list = list("c", c),
         )
+    }
+
+    /// The product by a group, which has B in shared memory: eight rows of 16 bytes a register, as the lanes hold them.
+    fn group_product(&self) -> String {
+        let [a, b, c] = self.counts();
+        let list =
+            |name: &str, count: usize| (0..count).map(|index| format!("%{name}{index}")).collect::<Vec<_>>().join(", ");
+        let mut text = "    mov.u32 %at, tile;\n    mad.lo.u32 %at, %lane, 4, %at;\n".to_owned();
+        for index in 0..b {
+            text.push_str(&format!("    st.shared.b32 [%at+{}], %b{index};\n", 128 * index));
+        }
+        // Factors of one, and where the format has both ways B's is that along K.
+        let rest = match (self.accumulator, self.a.bits()) {
+            (Accumulator::S32(_), _) => "",
+            (_, 16) => ", 1, 1, 0",
+            _ => ", 1, 1",
+        };
+        text.push_str(&format!(
+            "    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    mov.u32 %at, tile;
+    shr.u32 %at, %at, 4;
+    cvt.u64.u32 %desc, %at;
+    or.b64 %desc, %desc, 0x1000080000;
+    setp.eq.u32 %yes, 0, 0;
+    wgmma.fence.sync.aligned;
+    {instruction} {{{d}}}, {{{a}}}, %desc, %yes{rest};
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+",
+            instruction = self.instruction,
+            d = list("c", c),
+            a = list("a", a),
+        ));
+        text
     }
 }

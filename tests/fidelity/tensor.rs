@@ -111,7 +111,7 @@ impl Work {
 
     fn space(&self, accumulator: Format) -> Space {
         let Shape { a, k, .. } = *self.shape;
-        Space { k, bytes: a.bits() == 8, tf32: a == Element::Tf32, accumulator }
+        Space { k, bytes: a.bits() == 8, tf32: a == Element::Tf32, group: self.shape.is_group(), accumulator }
     }
 
     /// The results that `model` gives.
@@ -121,7 +121,8 @@ impl Work {
 
     fn prepare(&self, accumulator: Format) -> Vec<Prepared> {
         let Shape { a, b, .. } = *self.shape;
-        let decode = |second: bool, code: u32, round: bool| if second { b } else { a }.number(code, round);
+        let unpacked = !self.shape.is_group();
+        let decode = |second: bool, code: u32, round: bool| if second { b } else { a }.number(code, round, unpacked);
         let dots = self.dots().into_iter();
         dots.map(|(_, dot)| Prepared::new(&dot, decode, accumulator, a == Element::Tf32)).collect()
     }
@@ -214,7 +215,7 @@ fn run(shape: &Shape, device: &dyn Device, all: &[&Matrices]) -> Result<Vec<u32>
     let per_warp = 32 * shape.counts()[2];
     let launch = Launch {
         ptx: &shape.kernel(),
-        warps: 1,
+        warps: shape.warps(),
         ctas: all.len() as u32,
         input: &input,
         output_words: all.len() * per_warp,
@@ -256,7 +257,7 @@ impl Error {
             }
         };
         for (&a, &b) in dot.a.iter().zip(&dot.b) {
-            add(&shape.a.number(a, false), Some(&shape.b.number(b, false)));
+            add(&shape.a.number(a, false, true), Some(&shape.b.number(b, false, true)));
         }
         add(&format.decode(dot.c), None);
         if !finite {
@@ -412,6 +413,7 @@ fn the_search_finds_a_planted_model() {
                 keep: false,
                 round_operands: false,
                 zero: [ZeroSign::Positive, ZeroSign::OfTheTerms][usize::from(!bytes && index % 2 == 1)],
+                short: false,
             };
             let work = Work::new(shape);
             let found = work.search(format, &work.modelled(&planted, format));
@@ -431,7 +433,7 @@ impl Work {
         match self.shape.accumulator {
             Accumulator::S32(_) => (self.integers().unwrap_or_default(), "the exact integer".to_owned()),
             Accumulator::Float(format) => {
-                let model = Model::of_hopper(self.shape.k, self.shape.a.bits() == 8, format);
+                let model = Model::of_hopper(self.shape.k, self.shape.a.bits() == 8, self.shape.is_group(), format);
                 (self.modelled(&model, format), format!("the model of {model}"))
             }
         }

@@ -222,12 +222,10 @@ impl Warp {
         context.progress += 1;
         for BulkStore { lane, line, address, bytes } in stores {
             let by = Accessor { order: &self.order, lane, line };
-            // A store of a box may be narrower than a word.
-            let size = if bytes.len().is_multiple_of(4) && address.is_multiple_of(4) { 4 } else { 1 };
-            for (place, chunk) in (address..).step_by(size).zip(bytes.chunks(size)) {
-                let offset = context.global.check(place, size as u64, lane)?;
+            for (place, chunk) in (address..).step_by(4).zip(bytes.chunks(4)) {
+                let offset = context.global.check(place, 4, lane)?;
                 let value = chunk.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
-                context.global.store(offset, size as u64, value, by)?;
+                context.global.store(offset, 4, value, by)?;
             }
         }
         Ok(())
@@ -263,9 +261,23 @@ impl Warp {
         for slot in coordinates {
             origin.push(i64::from(self.read32(*slot, 1 << lane)?[lane] as i32));
         }
+        // What an H200 refuses as an illegal instruction: the first of these in copies both ways, the other in stores.
+        let element = map.element.bytes();
+        if origin[0] * element as i64 % 16 != 0 {
+            let message = format!(
+                "the innermost coordinate {} is {} bytes into a row of the tensor, which is no multiple of 16",
+                origin[0],
+                origin[0] * element as i64
+            );
+            return trouble(FaultKind::Alignment, lane, message);
+        }
+        if let (Completion::Group, Some(negative)) = (completion, origin.iter().find(|&&at| at < 0)) {
+            let message =
+                format!("the coordinate {negative} of a box that is stored: only loads may start before a tensor");
+            return trouble(FaultKind::Bounds, lane, message);
+        }
         let (_, (rank, start)) = self.places(shared, 1 << lane, context)?[0];
         context.shared[rank].check_range(start, map.box_bytes(), 128, lane)?;
-        let element = map.element.bytes();
         let row_bytes = u64::from(map.box_dims[0]) * element;
         let swizzle = match map.swizzle {
             TensorMapSwizzle::None => Swizzle::None,
@@ -295,7 +307,10 @@ impl Warp {
                 let address = swizzle.apply(start + row * row_bytes + 16 * piece);
                 let columns = piece * 16 / element..(piece + 1) * 16 / element;
                 if matches!(completion, Completion::Group) {
-                    self.store_piece((rank, address), element, columns.map(place), (lane, line), context)?;
+                    // All of it where it starts inside: an H200 writes 16 bytes at a time, also over the end of a row.
+                    if let Some(to) = place(columns.start) {
+                        self.store_piece((rank, address), to, (lane, line), context)?;
+                    }
                     continue;
                 }
                 let mut bytes = Vec::with_capacity(16);
@@ -319,12 +334,11 @@ impl Warp {
         }
     }
 
-    /// 16 bytes of a box on their way to the elements of a tensor; those outside are dropped.
+    /// 16 bytes of a box on their way to a tensor.
     fn store_piece(
         &mut self,
         place: (usize, u64),
-        element: u64,
-        targets: impl Iterator<Item = Option<u64>>,
+        to: u64,
         (lane, line): (usize, u32),
         context: &mut Context,
     ) -> Run<()> {
@@ -332,12 +346,8 @@ impl Warp {
         let by = AsyncAccessor { agent, clock, order: &self.order, lane, line, proxied: true };
         let mut bytes = vec![0; 16];
         read_shared(context, place, &mut bytes, by)?;
-        for (target, bytes) in targets.zip(bytes.chunks(element as usize)) {
-            if let Some(address) = target {
-                context.global.check(address, element, lane)?;
-                self.bulk_stores.open.push(BulkStore { lane, line, address, bytes: bytes.to_vec() });
-            }
-        }
+        context.global.check_bytes(to, 16, 16, lane)?;
+        self.bulk_stores.open.push(BulkStore { lane, line, address: to, bytes });
         Ok(())
     }
 

@@ -365,7 +365,7 @@ impl Warp {
                 .map(|&word| if half { f16::from_bits(word as u16).to_f32() } else { f32::from_bits(word) })
                 .collect();
             match scales {
-                None => dot::multiply(Model::of_group(k, half), k, (&x, a), (&y, b), &mut c),
+                None => dot::multiply(Model::of_blackwell(k, half), k, (&x, a), (&y, b), &mut c),
                 Some(scales) => {
                     let bytes = instruction.scale_bytes;
                     self.multiply_scaled((&x, &y, &mut c), (m, n, k), (scales, bytes), in_tensor, context)?;

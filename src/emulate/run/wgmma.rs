@@ -179,7 +179,7 @@ impl Warp {
                 values.iter_mut().for_each(|value| *value = -*value);
             }
         }
-        let model = Model::of_group(k, accumulator == Accumulator::F16);
+        let model = Model::of_group(product.a, k, accumulator == Accumulator::F16);
         accumulate_fragment(&mut words, product, (16, model), (&a, &b));
         for (&slot, words) in operands.d.iter().zip(&words) {
             self.bank32[slot as usize] = *words;

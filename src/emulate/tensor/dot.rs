@@ -2,7 +2,7 @@
 //!
 //! A tensor core multiplies exactly, puts the products of a chunk and the accumulator on one grid, whose finest bit lies 25
 //! places under the largest exponent among them, cuts what is below it, adds without loss, and rounds once: towards zero to
-//! an `f32`, to nearest to an `f16`. An exponent is that of the product's operands as their formats hold them, so a product
+//! an `f32`, to nearest to an `f16`. (fp8 in `wgmma` has 13 places and 13 bits of fraction.) An exponent is that of the product's operands as their formats hold them, so a product
 //! is from 0 to 4 times its power; zeros have none; what rounds to zero is +0. The widths and chunks were found by a search
 //! over models against an H200 (`tests/fidelity`); `docs/emulator.md` has the table.
 
@@ -10,6 +10,8 @@ use super::Element;
 
 /// Bits of the grid under the largest exponent.
 const GRID: i32 = 25;
+/// The same for fp8 in `wgmma`, whose results have no more bits than that either.
+const SHORT_GRID: i32 = 13;
 /// The exponent of a zero: under all others, and far from overflowing.
 const NO_EXPONENT: i32 = -4096;
 
@@ -26,6 +28,8 @@ pub(in crate::emulate) struct Model {
     last: bool,
     /// Results are halves, rounded to nearest.
     half: bool,
+    /// Singles keep 13 bits of their fraction.
+    short: bool,
 }
 
 impl Model {
@@ -35,15 +39,27 @@ impl Model {
             // fp8 is unpacked and goes through the units for halves, half of k at a time.
             Element::E4m3 | Element::E5m2 => {
                 let bits = if half { 22 } else { GRID };
-                Self { bits, chunk: k / 2, pairs: true, last: true, half }
+                Self { bits, chunk: k / 2, pairs: true, last: true, half, short: false }
             }
-            _ => Self { bits: GRID, chunk: k, pairs: false, last: false, half },
+            _ => Self::whole(k, half),
         }
     }
 
-    /// Of `wgmma` and `tcgen05.mma` of depth `k`.
-    pub fn of_group(k: usize, half: bool) -> Self {
-        Self { bits: GRID, chunk: k, pairs: false, last: false, half }
+    /// Of `wgmma` of depth `k`.
+    pub fn of_group(element: Element, k: usize, half: bool) -> Self {
+        match element {
+            Element::E4m3 | Element::E5m2 => Self { bits: SHORT_GRID, short: !half, ..Self::whole(k, half) },
+            _ => Self::whole(k, half),
+        }
+    }
+
+    /// Of `tcgen05.mma` of depth `k`: taken to be as Hopper's wide formats, since no such card was measured.
+    pub fn of_blackwell(k: usize, half: bool) -> Self {
+        Self::whole(k, half)
+    }
+
+    fn whole(k: usize, half: bool) -> Self {
+        Self { bits: GRID, chunk: k, pairs: false, last: false, half, short: false }
     }
 }
 
@@ -269,6 +285,10 @@ fn sum_chunk_plain(terms: &Terms, row: &mut Row, model: Model) {
     for ((c, &sum), &top) in row.start.iter_mut().zip(&row.sums).zip(&row.tops) {
         let grid = top - model.bits;
         *c = if model.half { to_half(sum, grid) } else { to_f32(sum, grid) };
+        if model.short {
+            let kept = f32::from_bits(c.to_bits() & !0x3ff);
+            *c = if kept == 0.0 { 0.0 } else { kept };
+        }
     }
 }
 
@@ -377,7 +397,9 @@ mod tests {
             let a: Vec<f32> = (0..k).map(|index| (index % 7) as f32 - 3.0).collect();
             let b: Vec<f32> = (0..k).map(|index| (index % 5) as f32 - 2.0).collect();
             let expected = a.iter().zip(&b).map(|(a, b)| a * b).sum::<f32>() + 10.5;
-            for model in [Model::of_warp(element, k, false), Model::of_group(k, false)] {
+            for model in
+                [Model::of_warp(element, k, false), Model::of_group(element, k, false), Model::of_blackwell(k, false)]
+            {
                 assert_eq!(one(model, element, &a, &b, 10.5), expected, "{element:?}");
             }
         }
