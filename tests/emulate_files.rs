@@ -3,7 +3,8 @@
 //! Comments at the head of a file say what it is run on:
 //!
 //! ```text
-//! // launch: grid=2 block=64 shared=128      extents may have three parts (`4,2,1`); cluster=2, and max_steps=N for the step limit
+//! // launch: grid=2 block=64 shared=128      extents may have three parts (`4,2,1`); cluster=2; max_steps=N for the step limit;
+//! //                                         fence_copies=true for the check of that name
 //! // a: u32 iota 64                          a buffer parameter: iota, zeros, uninit and a count, or values
 //! // x: f32 1.5 -0 nan inf 0x7f800001        values: decimal, or bits in hexadecimal
 //! // n: value u32 7                          a scalar parameter
@@ -90,6 +91,7 @@ fn kind_of(word: &str) -> FaultKind {
 struct Case {
     config: LaunchConfig,
     max_steps: Option<u64>,
+    fence_copies: bool,
     parameters: Vec<Parameter>,
     expectations: Vec<Expectation>,
 }
@@ -109,6 +111,7 @@ fn read(source: &str) -> Case {
                         ("cluster", value) => case.config.cluster = extents(value),
                         ("shared", value) => case.config.dynamic_shared = value.parse().unwrap(),
                         ("max_steps", value) => case.max_steps = Some(value.parse().unwrap()),
+                        ("fence_copies", value) => case.fence_copies = value.parse().unwrap(),
                         (other, _) => panic!("unknown launch setting {other}"),
                     }
                 }
@@ -281,7 +284,8 @@ fn run(source: &str) -> Result<(), String> {
         params.resize(params.len().next_multiple_of(width), 0);
         params.extend(&bits.to_le_bytes()[..width]);
     }
-    let options = Options { max_steps: Some(case.max_steps.unwrap_or(1_000_000)), ..Options::default() };
+    let mut options = Options { max_steps: Some(case.max_steps.unwrap_or(1_000_000)), ..Options::default() };
+    options.checks.fence_copies = case.fence_copies;
     let result = launch(&kernel, &case.config, &params, &memory, &options);
     for expectation in &case.expectations {
         match (expectation, &result) {

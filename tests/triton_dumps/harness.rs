@@ -74,6 +74,17 @@ impl Outputs {
 /// # Panics
 /// When it does not decode, or a check finds a fault: the message names the file.
 pub fn run(arch: &str, kernel: &str, args: &[Arg], grid: [u32; 3]) -> Outputs {
+    try_run(arch, kernel, args, grid, &Options::default()).unwrap_or_else(|fault| panic!("{arch}/{kernel}: {fault}"))
+}
+
+/// As [`run`], with options; what a check finds is the error.
+pub fn try_run(
+    arch: &str,
+    kernel: &str,
+    args: &[Arg],
+    grid: [u32; 3],
+    options: &Options,
+) -> Result<Outputs, tilewright::emulate::Error> {
     let folder = corpus().expect("the test asked for the corpus first").join(arch).join(kernel);
     let source = std::fs::read_to_string(folder.join("kernel.ptx")).unwrap();
     let meta: serde_json::Value =
@@ -110,13 +121,11 @@ pub fn run(arch: &str, kernel: &str, args: &[Arg], grid: [u32; 3]) -> Outputs {
         dynamic_shared: meta["shared"].as_u64().unwrap() as u32,
         ..LaunchConfig::default()
     };
-    if let Err(fault) = launch(&decoded, &config, &params, &memory, &Options::default()) {
-        panic!("{arch}/{kernel}: {fault}");
-    }
+    launch(&decoded, &config, &params, &memory, options)?;
     let read = |&(address, bytes): &(u64, usize)| {
         let mut out = vec![0; bytes];
         memory.read(address, &mut out).unwrap();
         out
     };
-    Outputs(buffers.iter().map(read).collect())
+    Ok(Outputs(buffers.iter().map(read).collect()))
 }

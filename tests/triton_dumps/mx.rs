@@ -1,10 +1,11 @@
 //! MXFP8: quantisers, scales, casts, the block-scaled panel update.
 
-use crate::harness::{ARCHS, Arg, corpus, floats, run};
+use crate::harness::{ARCHS, Arg, corpus, floats, run, try_run};
 use crate::matrices::{Memory, random};
 use crate::products::{Approximate, Precision, WITHIN};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use tilewright::emulate::Options;
 
 /// The value of an e4m3 code by its definition.
 fn e4m3_value(code: u8) -> f64 {
@@ -259,4 +260,23 @@ fn panel_update() {
             out.expect_inputs(&args, 0..4, kernel);
         }
     }
+}
+
+/// Triton 3.6 waits for `cp.async` and hands shared memory to `tcgen05.mma` without `fence.proxy.async`: by PTX's rules a fault,
+/// which the emulator names where it is asked to. The other check of the kernel is above.
+#[test]
+fn panel_update_has_no_fence_after_its_copies() {
+    if corpus().is_none() {
+        return;
+    }
+    let mut numbers = StdRng::seed_from_u64(38);
+    let [lhs, rhs] = [128, 128].map(|rows| Scaled::new(rows, 128, &mut numbers));
+    let mut args: Vec<Arg> = [lhs.codes, lhs.scales, rhs.codes, rhs.scales].into_iter().map(Arg::Bytes).collect();
+    args.push(floats(&vec![0.0; 128 * 128]));
+    args.extend([128; 3].map(Arg::Int));
+    let mut options = Options::default();
+    options.checks.fence_copies = true;
+    let fault = try_run("sm_100", "mxfp8_panel_update_kernel", &args, [1, 1, 1], &options).err().map(|e| e.to_string());
+    let fault = fault.expect("a fault");
+    assert!(fault.contains("fence.proxy.async") && fault.contains("tcgen05.mma"), "{fault}");
 }

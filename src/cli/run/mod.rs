@@ -51,6 +51,9 @@ pub(super) struct Args {
     /// Warp instructions that one CTA may take before it counts as endless (2³⁰ if not given).
     #[arg(long, value_name = "COUNT")]
     max_steps: Option<u64>,
+    /// Ask for fence.proxy.async also between cp.async and an asynchronous reader, as PTX has it (Triton leaves it out).
+    #[arg(long)]
+    fence_copies: bool,
     #[command(flatten)]
     view: View,
 }
@@ -118,7 +121,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome, Failure> 
             }
         });
     }
-    let options = Options { max_steps: args.max_steps.or(Options::default().max_steps), ..Options::default() };
+    let mut options = Options { max_steps: args.max_steps.or(Options::default().max_steps), ..Options::default() };
+    options.checks.fence_copies = args.fence_copies;
     let start = Instant::now();
     let params = args::pack(entry, &values);
     let (outcome, seen) = match &request {

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::order::{Agents, Order};
+use super::order::{Agent, Agents, Order};
 use super::{FaultKind, Run, trouble};
 use crate::emulate::Checks;
 
@@ -108,6 +108,7 @@ pub(super) struct Shared {
     reads: Vec<Read>,
     check_race: bool,
     check_init: bool,
+    fence_copies: bool,
 }
 
 impl Shared {
@@ -122,6 +123,7 @@ impl Shared {
         self.cell_log2 = if narrow { 0 } else { 2 };
         self.check_race = checks.race;
         self.check_init = checks.init;
+        self.fence_copies = checks.fence_copies;
         refill(&mut self.words, words);
         refill(&mut self.written, if checks.init { words } else { 0 });
         let cells = if checks.race { (bytes as usize).div_ceil(1 << self.cell_log2) } else { 0 };
@@ -234,7 +236,7 @@ impl Shared {
             let write = self.writes[cell];
             // Who writes the value that is there already agrees with who put it there, but not with asynchronous work, which
             // may not have put its value yet; atomics are ordered among themselves.
-            let is_put = self.agents.split(usize::from(write.agent)).0 == super::order::Agent::Warp;
+            let is_put = self.agents.split(usize::from(write.agent)).0 == Agent::Warp;
             let agreed = same_value && is_put || atomic && write.atomic;
             if write.clock != 0 && !agreed && unordered(&write, order, 1 << lane).is_some() {
                 return self.race(address, lane, "write", &write, order.agent);
@@ -341,7 +343,11 @@ impl Shared {
         if !by.follows(agent, write.clock, 1 << write.lane) {
             return self.race(address, by.lane, what, write, by.order.agent);
         }
-        let ordinary = !write.copied && self.agents.split(agent).0 == super::order::Agent::Warp;
+        let ordinary = match self.agents.split(agent).0 {
+            Agent::Warp => self.fence_copies || !write.copied,
+            Agent::Copy => self.fence_copies,
+            _ => false,
+        };
         if by.proxied && ordinary && write.clock > by.order.known.fenced[agent] {
             let (name, who, line) = (self.name, self.agents.name(agent), write.line);
             let message = format!(
@@ -359,8 +365,8 @@ impl Shared {
         let other = usize::from(other);
         let (name, who) = (self.name, self.agents.name(other));
         let between = match self.agents.split(other).0 {
-            super::order::Agent::Warp if other == agent => "bar.warp.sync or barrier",
-            super::order::Agent::Warp => "barrier",
+            Agent::Warp if other == agent => "bar.warp.sync or barrier",
+            Agent::Warp => "barrier",
             _ => "wait for it",
         };
         trouble(
