@@ -156,13 +156,9 @@ impl Warp {
         for (register, slot) in registers.iter().enumerate() {
             let values = self.read32(*slot, FULL)?;
             let (down, along) = (GROUP * (register % groups), 4 * per * (register / groups));
-            for (lane, word) in values.iter().enumerate() {
-                let row = down + lane / 4;
-                let column = along + per * (lane % 4);
-                for (place, out) in out[row * k + column..][..per].iter_mut().enumerate() {
-                    *out = element.value(*word, place);
-                }
-            }
+            element.unpack(values, |lane, place, value| {
+                out[(down + lane / 4) * k + along + per * (lane % 4) + place] = value;
+            });
         }
         Ok(out)
     }

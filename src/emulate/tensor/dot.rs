@@ -13,13 +13,13 @@ const GRID: i32 = 25;
 /// The same for fp8 in `wgmma`, whose results have no more bits than that either.
 const SHORT_GRID: i32 = 13;
 /// The exponent of a zero: under all others, and far from overflowing.
-const NO_EXPONENT: i32 = -4096;
+pub(super) const NO_EXPONENT: i32 = -4096;
 
 /// How an instruction accumulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::emulate) struct Model {
     /// Bits of the grid under the largest exponent.
-    bits: i32,
+    pub(super) bits: i32,
     /// Products summed at once.
     chunk: usize,
     /// The first two of every four come first: fp8 unpacked to pairs of halves.
@@ -27,9 +27,9 @@ pub(in crate::emulate) struct Model {
     /// The accumulator is added at the end, to nearest, and not on the grid.
     last: bool,
     /// Results are halves, rounded to nearest.
-    half: bool,
+    pub(super) half: bool,
     /// Singles keep 13 bits of their fraction.
-    short: bool,
+    pub(super) short: bool,
 }
 
 impl Model {
@@ -58,51 +58,35 @@ impl Model {
         Self::whole(k, half)
     }
 
+    /// Bits of fraction and the smallest exponent of C.
+    pub(super) fn of_accumulator(self) -> (i32, i32) {
+        if self.half { format(Element::F16) } else { (23, -126) }
+    }
+
     fn whole(k: usize, half: bool) -> Self {
         Self { bits: GRID, chunk: k, pairs: false, last: false, half, short: false }
     }
 }
 
-/// A row of significands, signed, and of exponents.
-#[derive(Default)]
-struct Split {
-    significands: Vec<i32>,
-    exponents: Vec<i32>,
-    /// Whether something is infinite or not a number.
-    special: bool,
-}
+/// Columns of C that are computed at once.
+pub(super) const BLOCK: usize = 8;
+/// Products that are added in 32 bits: each is less than 2²⁷, and so is the accumulator.
+pub(super) const RUN: usize = 8;
 
-impl Split {
-    /// Splits values whose format has `bits` bits of fraction and `least` as its smallest exponent. `order` gives the place of
-    /// each value.
-    fn new(values: &[f32], (bits, least): (i32, i32), order: impl Fn(usize) -> usize) -> Self {
-        let mut split =
-            Self { significands: vec![0; values.len()], exponents: vec![NO_EXPONENT; values.len()], special: false };
-        for (index, &value) in values.iter().enumerate() {
-            split.special |= !value.is_finite();
-            let (significand, exponent) = split_f32(value, bits, least);
-            let place = order(index);
-            split.significands[place] = significand;
-            split.exponents[place] = exponent;
-        }
-        split
-    }
-}
-
-/// A finite value as a signed significand with `bits` bits of fraction, and its exponent, at least `least`.
+/// A finite value as a signed significand with `bits` bits of fraction, and its exponent, at least `least`. What is not
+/// finite counts as nothing here.
 #[inline(always)]
-fn split_f32(value: f32, bits: i32, least: i32) -> (i32, i32) {
+fn split_f32(value: f32, (bits, least): (i32, i32)) -> (i32, i32) {
     let word = value.to_bits();
     let magnitude = word & 0x7fff_ffff;
-    if magnitude == 0 || magnitude >= 0x7f80_0000 {
-        return (0, NO_EXPONENT);
-    }
     let field = (magnitude >> 23) as i32;
     let exponent = field.max(1) - 127;
     let fraction = (magnitude & 0x7f_ffff) | if field > 0 { 0x80_0000 } else { 0 };
     let held = exponent.max(least);
     let significand = (fraction >> (23 - bits + held - exponent).min(31)) as i32;
-    (if word >> 31 == 1 { -significand } else { significand }, held)
+    let nothing = magnitude == 0 || magnitude >= 0x7f80_0000;
+    let signed = if word >> 31 == 1 { -significand } else { significand };
+    if nothing { (0, NO_EXPONENT) } else { (signed, held) }
 }
 
 /// Bits of fraction and the smallest exponent of a format.
@@ -117,177 +101,168 @@ fn format(element: Element) -> (i32, i32) {
     }
 }
 
-/// s · 2^`grid`, towards zero.
+/// An `f64` as an `f32`, towards zero; +0 for what is under the smallest.
 #[inline(always)]
-fn to_f32(sum: i64, grid: i32) -> f32 {
-    let magnitude = sum.unsigned_abs();
-    if magnitude == 0 {
-        return 0.0;
-    }
-    let leading = grid + 63 - magnitude.leading_zeros() as i32;
-    if leading > 127 {
-        return if sum < 0 { f32::NEG_INFINITY } else { f32::INFINITY };
-    }
-    let exponent = leading.max(-126);
-    let shift = exponent - 23 - grid;
-    let kept =
-        if shift <= 0 { (magnitude << -shift) as u32 } else { magnitude.checked_shr(shift as u32).unwrap_or(0) as u32 };
-    // A hidden bit carries into the field; without one the number is subnormal and the field is zero.
-    let bits = (((exponent + 126) as u32) << 23) + kept;
-    let sign = if sum < 0 && bits != 0 { 0x8000_0000 } else { 0 };
-    f32::from_bits(bits | sign)
+fn towards_zero(value: f64) -> f32 {
+    let bits = value.to_bits();
+    // Down to −126 the lowest 29 bits are what an f32 has no room for; under that more of them.
+    let field = (bits >> 52 & 0x7ff) as i32;
+    let cut = (29 + (1023 - 126 - field).max(0)).min(53);
+    // A hidden bit that is cut leaves nothing.
+    let kept = if cut > 52 { 0 } else { bits >> cut << cut };
+    f64::from_bits(kept) as f32
 }
 
-/// s · 2^`grid` as the value of a half, to nearest.
-fn to_half(sum: i64, grid: i32) -> f32 {
-    // At most 53 bits are in use, and a half's range is far inside a double's: both steps are exact but the last.
-    let value = sum as f64 * 2.0_f64.powi(grid.max(-1000));
-    let half = crate::emulate::alu::half_from_f64(value).to_f32();
-    if half == 0.0 { 0.0 } else { half }
-}
-
-/// c ← c + a·bᵀ: `a` is m × k, `b` n × k, `c` m × n, all row-major, in formats whose values are those of `f32`.
-pub(in crate::emulate) fn multiply(
-    model: Model,
-    k: usize,
-    (a, of_a): (&[f32], Element),
-    (b, of_b): (&[f32], Element),
-    c: &mut [f32],
-) {
-    let n = b.len() / k;
-    // Along k in the order of summation; b is turned round, so that the innermost loop runs along its columns.
-    let position = |index: usize| {
-        if !model.pairs {
-            return index;
-        }
-        let half = index % 4 / 2;
-        index / 4 * 2 + index % 2 + half * (k / 2)
+/// The value of a sum, exact as an `f64`, as an accumulator holds it.
+pub(super) fn finish(model: Model, value: f64) -> f32 {
+    let kept = match (model.half, model.short) {
+        (true, _) => crate::emulate::alu::half_from_f64(value).to_f32(),
+        (false, true) => f32::from_bits(towards_zero(value).to_bits() & !0x3ff),
+        (false, false) => towards_zero(value),
     };
-    let (fraction_a, fraction_b) = (format(of_a), format(of_b));
-    let split_a = Split::new(a, fraction_a, |index| index / k * k + position(index % k));
-    let split_b = Split::new(b, fraction_b, |index| position(index % k) * n + index / k);
-    let special = split_a.special || split_b.special || c.iter().any(|value| !value.is_finite());
-    let left = model.bits - fraction_a.0 - fraction_b.0;
-    let mut row = Row { sums: vec![0; n], tops: vec![0; n], start: vec![0.0; n] };
-    for (index, c) in c.chunks_exact_mut(n).enumerate() {
-        let from = index * k;
-        let before = if special { c.to_vec() } else { Vec::new() };
-        if model.last {
-            row.start.fill(0.0);
-        } else {
-            row.start.copy_from_slice(c);
-        }
-        for chunk in (0..k).step_by(model.chunk) {
-            let along = from + chunk..from + chunk + model.chunk;
-            let terms = Terms {
-                significands: &split_a.significands[along.clone()],
-                exponents: &split_a.exponents[along],
-                across_significands: &split_b.significands[chunk * n..(chunk + model.chunk) * n],
-                across_exponents: &split_b.exponents[chunk * n..(chunk + model.chunk) * n],
-                left,
-            };
-            // A chunk of halves may overflow; the next ones then add to an infinity.
-            let infinite = if model.last && model.half { row.start.clone() } else { Vec::new() };
-            sum_chunk(&terms, &mut row, model);
-            for (sum, before) in row.start.iter_mut().zip(infinite) {
-                if !before.is_finite() {
-                    *sum = before;
-                }
-            }
-        }
-        for (column, (c, &sum)) in c.iter_mut().zip(&row.start).enumerate() {
-            *c = if model.last { crate::emulate::alu::canonical(sum + *c) } else { sum };
-            if model.last && model.half {
-                *c = crate::emulate::alu::half_from_f32(*c).to_f32();
-            }
-            if special {
-                let products = a[from..from + k].iter().zip(&b[column * k..(column + 1) * k]);
-                let total: f64 =
-                    products.map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>() + f64::from(before[column]);
-                if !total.is_finite() {
-                    *c = if total.is_nan() { f32::from_bits(0x7fff_ffff) } else { total as f32 };
-                }
-            }
-        }
+    if kept == 0.0 { 0.0 } else { kept }
+}
+
+/// The factors of a chunk: of a row of A along K, and of eight columns of B.
+pub(super) struct Chunk<'a> {
+    pub significands: &'a [i32],
+    pub exponents: &'a [i32],
+    pub across_significands: &'a [[i32; BLOCK]],
+    pub across_exponents: &'a [[i32; BLOCK]],
+    /// Places by which a product of the largest exponent is above the grid.
+    pub left: u32,
+}
+
+/// Splits singles into significands and exponents.
+fn split(
+    values: &[[f32; BLOCK]],
+    format: (i32, i32),
+    significands: &mut [[i32; BLOCK]],
+    exponents: &mut [[i32; BLOCK]],
+) {
+    let to = significands.as_flattened_mut().iter_mut().zip(exponents.as_flattened_mut());
+    for (&value, (significand, exponent)) in values.as_flattened().iter().zip(to) {
+        (*significand, *exponent) = split_f32(value, format);
     }
 }
 
-/// The terms of a chunk for one row of A: its elements along k, and B's by k and then column.
-struct Terms<'a> {
-    significands: &'a [i32],
-    exponents: &'a [i32],
-    across_significands: &'a [i32],
-    across_exponents: &'a [i32],
-    /// Places by which a product of the largest exponent is above the grid.
-    left: i32,
+/// Adds a chunk of products to eight columns of a row of C.
+fn sum_chunk(model: Model, chunk: &Chunk, c: &mut [f32; BLOCK]) {
+    let (fraction, least) = model.of_accumulator();
+    for (column, c) in c.iter_mut().enumerate() {
+        let (start, at) = split_f32(*c, (fraction, least));
+        let products = chunk.exponents.iter().zip(chunk.across_exponents).map(|(&a, b)| a + b[column]);
+        let top = products.fold(at, i32::max);
+        let place = |significand: i32, left: i32, exponent: i32| {
+            let (up, down) = (left.max(0), (-left).max(0));
+            let magnitude = u64::from(significand.unsigned_abs()) << up >> (top - exponent + down).min(63);
+            if significand < 0 { -(magnitude as i64) } else { magnitude as i64 }
+        };
+        let mut sum = place(start, model.bits - fraction, at);
+        let across = chunk.across_significands.iter().zip(chunk.across_exponents);
+        for ((&a, &exponent), (b, other)) in chunk.significands.iter().zip(chunk.exponents).zip(across) {
+            sum += place(a * b[column], chunk.left as i32, exponent + other[column]);
+        }
+        // At most 36 bits, and a grid from −302 up, or far below where there is nothing but zeros: exact.
+        let grid = (top - model.bits).clamp(-1022, 1023);
+        *c = finish(model, sum as f64 * f64::from_bits(((grid + 1023) as u64) << 52));
+    }
 }
 
-/// A row of C while it is summed.
-struct Row {
-    sums: Vec<i64>,
-    tops: Vec<i32>,
-    /// The accumulators, before and after.
-    start: Vec<f32>,
-}
-
-/// Adds a chunk to a row of accumulators.
-fn sum_chunk(terms: &Terms, row: &mut Row, model: Model) {
+/// c ← c + a·bᵀ: `a` is m × k, `b` n × k, `c` m × n, all row-major, in formats whose values are those of `f32`. `n` is a multiple
+/// of eight, and so is m · k.
+pub(in crate::emulate) fn multiply(model: Model, k: usize, a: (&[f32], Element), b: (&[f32], Element), c: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     {
+        use super::wide;
         #[target_feature(enable = "avx2")]
-        fn wide(terms: &Terms, row: &mut Row, model: Model) {
-            sum_chunk_plain(terms, row, model);
+        fn with_avx2(model: Model, k: usize, a: (&[f32], Element), b: (&[f32], Element), c: &mut [f32]) {
+            multiply_with(
+                (model, k),
+                (a, b, c),
+                |values, format, significands, exponents| wide::split(values, format, significands, exponents),
+                |model, chunk, c| wide::sum_chunk(model, chunk, c),
+            );
         }
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has the feature.
-            return unsafe { wide(terms, row, model) };
+            return unsafe { with_avx2(model, k, a, b, c) };
         }
     }
-    sum_chunk_plain(terms, row, model);
+    multiply_with((model, k), (a, b, c), split, sum_chunk);
 }
 
+/// [`multiply`] by the innermost loops that are given.
 #[inline(always)]
-fn sum_chunk_plain(terms: &Terms, row: &mut Row, model: Model) {
-    let n = row.start.len();
-    let (fraction, least) = if model.half { (10, -14) } else { (23, -126) };
-    for (top, &c) in row.tops.iter_mut().zip(&row.start) {
-        *top = split_f32(c, fraction, least).1;
+fn multiply_with(
+    (model, k): (Model, usize),
+    ((a, of_a), (b, of_b), c): ((&[f32], Element), (&[f32], Element), &mut [f32]),
+    split: impl Fn(&[[f32; BLOCK]], (i32, i32), &mut [[i32; BLOCK]], &mut [[i32; BLOCK]]),
+    sum_chunk: impl Fn(Model, &Chunk, &mut [f32; BLOCK]),
+) {
+    let n = b.len() / k;
+    // The place of each element along K in the order of summation.
+    let place = |at: usize| if model.pairs { at / 4 * 2 + at % 2 + at % 4 / 2 * (k / 2) } else { at };
+    let mut rows = vec![[0.0; BLOCK]; a.len() / BLOCK];
+    for (values, to) in a.chunks_exact(k).zip(rows.as_flattened_mut().chunks_exact_mut(k)) {
+        values.iter().enumerate().for_each(|(at, &value)| to[place(at)] = value);
     }
-    for (&exponent, across) in terms.exponents.iter().zip(terms.across_exponents.chunks_exact(n)) {
-        for (top, &other) in row.tops.iter_mut().zip(across) {
-            *top = (*top).max(exponent + other);
+    // B by blocks of columns, each along K.
+    let mut columns = vec![[0.0; BLOCK]; n / BLOCK * k];
+    for (column, values) in b.chunks_exact(k).enumerate() {
+        let (block, inside) = (column / BLOCK * k, column % BLOCK);
+        values.iter().enumerate().for_each(|(at, &value)| columns[block + place(at)][inside] = value);
+    }
+    let [mut significands, mut exponents] = [(); 2].map(|()| vec![[0; BLOCK]; rows.len()]);
+    split(&rows, format(of_a), &mut significands, &mut exponents);
+    let (significands, exponents) = (significands.as_flattened(), exponents.as_flattened());
+    let [mut across_significands, mut across_exponents] = [(); 2].map(|()| vec![[0; BLOCK]; columns.len()]);
+    split(&columns, format(of_b), &mut across_significands, &mut across_exponents);
+    let is_special = |values: &[f32]| values.iter().fold(false, |any, value| any | !value.is_finite());
+    let special = is_special(a) | is_special(b) | is_special(c);
+    let before = if special { c.to_vec() } else { Vec::new() };
+    let left = (model.bits - format(of_a).0 - format(of_b).0) as u32;
+    for (row, c) in c.chunks_exact_mut(n).enumerate() {
+        for (block, c) in c.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+            let mut sums = if model.last { [0.0; BLOCK] } else { *c };
+            for chunk in (0..k).step_by(model.chunk) {
+                let along = row * k + chunk..row * k + chunk + model.chunk;
+                let across = block * k + chunk..block * k + chunk + model.chunk;
+                let terms = Chunk {
+                    significands: &significands[along.clone()],
+                    exponents: &exponents[along],
+                    across_significands: &across_significands[across.clone()],
+                    across_exponents: &across_exponents[across],
+                    left,
+                };
+                let earlier = sums;
+                sum_chunk(model, &terms, &mut sums);
+                if model.last && model.half {
+                    // A chunk of halves may overflow; the next ones then add to an infinity.
+                    for (sum, earlier) in sums.iter_mut().zip(earlier).filter(|(_, earlier)| !earlier.is_finite()) {
+                        *sum = earlier;
+                    }
+                }
+            }
+            if model.last {
+                let half = |value: f32| crate::emulate::alu::half_from_f32(value).to_f32();
+                for (c, sum) in c.iter_mut().zip(sums) {
+                    let sum = crate::emulate::alu::canonical(sum + *c);
+                    *c = if model.half { half(sum) } else { sum };
+                }
+            } else {
+                *c = sums;
+            }
         }
     }
-    for ((sum, &top), &c) in row.sums.iter_mut().zip(&row.tops).zip(&row.start) {
-        let (significand, exponent) = split_f32(c, fraction, least);
-        let left = model.bits - fraction;
-        let placed = if left >= 0 {
-            (significand.unsigned_abs() << left).checked_shr((top - exponent) as u32).unwrap_or(0)
-        } else {
-            significand.unsigned_abs().checked_shr((top - exponent - left) as u32).unwrap_or(0)
-        };
-        *sum = if significand < 0 { -i64::from(placed) } else { i64::from(placed) };
-    }
-    let across = terms.across_significands.chunks_exact(n).zip(terms.across_exponents.chunks_exact(n));
-    for ((&significand, &exponent), (significands, exponents)) in
-        terms.significands.iter().zip(terms.exponents).zip(across)
-    {
-        for (((sum, &top), &other), &other_exponent) in
-            row.sums.iter_mut().zip(&row.tops).zip(significands).zip(exponents)
-        {
-            // Zeros have exponents far below, and shift out.
-            let product = significand * other;
-            let sign = product >> 31;
-            let placed = (product.unsigned_abs() << terms.left) >> (top - exponent - other_exponent).clamp(0, 31);
-            *sum += i64::from((placed as i32 ^ sign) - sign);
-        }
-    }
-    for ((c, &sum), &top) in row.start.iter_mut().zip(&row.sums).zip(&row.tops) {
-        let grid = top - model.bits;
-        *c = if model.half { to_half(sum, grid) } else { to_f32(sum, grid) };
-        if model.short {
-            let kept = f32::from_bits(c.to_bits() & !0x3ff);
-            *c = if kept == 0.0 { 0.0 } else { kept };
+    if special {
+        for (at, c) in c.iter_mut().enumerate() {
+            let (row, column) = (at / n, at % n);
+            let products = a[row * k..(row + 1) * k].iter().zip(&b[column * k..(column + 1) * k]);
+            let total = products.map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>() + f64::from(before[at]);
+            if !total.is_finite() {
+                *c = if total.is_nan() { f32::from_bits(0x7fff_ffff) } else { total as f32 };
+            }
         }
     }
 }
@@ -343,8 +318,9 @@ mod tests {
     use super::*;
 
     fn one(model: Model, element: Element, a: &[f32], b: &[f32], c: f32) -> f32 {
-        let mut out = [c];
-        multiply(model, a.len(), (a, element), (b, element), &mut out);
+        let mut out = [c; BLOCK];
+        multiply(model, a.len(), (a, element), (&b.repeat(BLOCK), element), &mut out);
+        assert!(out.iter().all(|value| value.to_bits() == out[0].to_bits()));
         out[0]
     }
 
@@ -365,6 +341,51 @@ mod tests {
         // Towards zero, not to nearest: −(1 + 3·2⁻²⁵).
         a = [-1.0, -(2.0_f32.powi(-25)), -(2.0_f32.powi(-25)), -(2.0_f32.powi(-25)), 0.0, 0.0, 0.0, 0.0];
         assert_eq!(one(model, Element::Tf32, &a, &b, 0.0), -1.0);
+    }
+
+    /// Both innermost loops give the same bits, for all models and values of all exponents.
+    #[test]
+    fn loops_agree() {
+        let mut state = 1_u64;
+        let mut word = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 32) as u32
+        };
+        let k = 32;
+        for (element, mask) in [
+            (Element::Tf32, 0xffff_e000),
+            (Element::Bf16, 0xffff_0000),
+            (Element::F16, 0),
+            (Element::E4m3, 0),
+            (Element::E5m2, 0),
+        ] {
+            let models = [
+                Model::of_warp(element, k, false),
+                Model::of_warp(element, k, true),
+                Model::of_group(element, k, false),
+                Model::of_group(element, k, true),
+            ];
+            for (model, narrow) in models.into_iter().flat_map(|model| [(model, false), (model, true)]) {
+                let mut value = |of: Element| match of {
+                    // Any single.
+                    Element::F64 => f32::from_bits(word()),
+                    // Exponents close together or anywhere, subnormals, and a few that are not finite.
+                    Element::Tf32 | Element::Bf16 if narrow => {
+                        f32::from_bits(word() & mask & 0x83ff_ffff | 0x3c00_0000)
+                    }
+                    Element::Tf32 | Element::Bf16 => f32::from_bits(word() & mask),
+                    _ => of.value(word() & if narrow { 0x3f3f_3f3f } else { u32::MAX }, 0),
+                };
+                let (a, b): (Vec<f32>, Vec<f32>) = (0..16 * k).map(|_| (value(element), value(element))).unzip();
+                let c: Vec<f32> =
+                    (0..256).map(|_| value(if model.half { Element::F16 } else { Element::F64 })).collect();
+                let (mut plain, mut fast) = (c.clone(), c);
+                multiply_with((model, k), ((&a, element), (&b, element), &mut plain), split, sum_chunk);
+                multiply(model, k, (&a, element), (&b, element), &mut fast);
+                let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&plain), bits(&fast), "{element:?} {model:?}");
+            }
+        }
     }
 
     #[test]

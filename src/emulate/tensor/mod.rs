@@ -2,8 +2,12 @@
 
 pub(super) mod descriptor;
 pub(super) mod dot;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 use half::{bf16, f16};
+
+use super::lanes::Lanes32;
 
 /// A format of matrix elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +58,22 @@ impl Element {
         matches!(self, Element::S8 | Element::U8)
     }
 
+    /// Gives `put` the values of a register's elements: of which lane, at which place of its word.
+    #[inline]
+    pub fn unpack(self, words: &Lanes32, mut put: impl FnMut(usize, usize, f32)) {
+        // The format that matters most for time is chosen once.
+        if self == Element::Tf32 {
+            words.iter().enumerate().for_each(|(lane, &word)| put(lane, 0, Element::Tf32.value(word, 0)));
+            return;
+        }
+        for (lane, &word) in words.iter().enumerate() {
+            (0..self.per_word()).for_each(|place| put(lane, place, self.value(word, place)));
+        }
+    }
+
     /// The value of element `place` of a word. Every format's values are those of an `f32`; of tf32 the hardware reads the
     /// upper 19 bits of a word and ignores the rest.
+    #[inline]
     pub fn value(self, word: u32, place: usize) -> f32 {
         let bits = word >> (place * self.bits() % 32);
         match self {
