@@ -10,6 +10,8 @@ use tilewright::ptx;
 
 /// Warp instructions of a CTA.
 const STEPS: u64 = 20_000;
+/// Those of all CTAs of a launch.
+const LAUNCH_STEPS: u64 = 100_000;
 
 /// A text to start from, and the launch that it is meant for.
 pub struct Seed {
@@ -70,15 +72,54 @@ enum Pointer {
     Anything(u64),
 }
 
-const EXTENTS: &[u32] = &[0, 1, 2, 3, 4, 8, 16, 31, 32, 33, 64, 96, 127, 128, 256, 1023, 1024, 1025, 65535, 65536, 1 << 31, u32::MAX];
+const EXTENTS: &[u32] =
+    &[0, 1, 2, 3, 4, 8, 16, 31, 32, 33, 64, 96, 127, 128, 256, 1023, 1024, 1025, 65535, 65536, 1 << 31, u32::MAX];
 const BYTES: &[u64] = &[0, 1, 3, 4, 5, 15, 16, 127, 128, 255, 256, 4095, 4096, 16384, 65535, 1 << 20];
 const ADDRESSES: &[u64] = &[
-    0, 1, 4, 0xff, 0x1000, 0xffff_ffff, 0x1_0000_0000, 0x8_0000_0000, 0x10_0000_0000, 0x10_0000_0004, 0x10_0001_0000,
-    0x7d00_0000_0000, 0x7e00_0000_0000, 0x7eff_ffff_fffc, 0x7f00_0000_0000, 0x7f00_0000_0004, 0x7f00_ffff_fffc,
-    0x7f01_0000_0000, 1 << 63, u64::MAX - 3, u64::MAX,
+    0,
+    1,
+    4,
+    0xff,
+    0x1000,
+    0xffff_ffff,
+    0x1_0000_0000,
+    0x8_0000_0000,
+    0x10_0000_0000,
+    0x10_0000_0004,
+    0x10_0001_0000,
+    0x7d00_0000_0000,
+    0x7e00_0000_0000,
+    0x7eff_ffff_fffc,
+    0x7f00_0000_0000,
+    0x7f00_0000_0004,
+    0x7f00_ffff_fffc,
+    0x7f01_0000_0000,
+    1 << 63,
+    u64::MAX - 3,
+    u64::MAX,
 ];
-const SCALARS: &[u64] =
-    &[0, 1, 2, 3, 4, 7, 16, 31, 32, 33, 64, 100, 128, 1024, 65535, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 40, u64::MAX];
+const SCALARS: &[u64] = &[
+    0,
+    1,
+    2,
+    3,
+    4,
+    7,
+    16,
+    31,
+    32,
+    33,
+    64,
+    100,
+    128,
+    1024,
+    65535,
+    0x7fff_ffff,
+    0x8000_0000,
+    0xffff_ffff,
+    1 << 40,
+    u64::MAX,
+];
 
 fn any<T: Copy>(rng: &mut StdRng, list: &[T]) -> T {
     *list.choose(rng).unwrap()
@@ -87,7 +128,12 @@ fn any<T: Copy>(rng: &mut StdRng, list: &[T]) -> T {
 impl Case {
     pub fn new(rng: &mut StdRng, seed: &Seed, text: String, max_memory: u64) -> Self {
         let mut config = seed.config.clone();
-        let mut options = Options { max_steps: Some(STEPS), ..limited(max_memory) };
+        let mut options = Options {
+            max_steps: Some(STEPS),
+            max_launch_steps: Some(LAUNCH_STEPS),
+            max_memory: Some(max_memory),
+            ..Options::default()
+        };
         // Launches are mostly as they should be: the text is then what fails.
         if rng.random_ratio(1, 5) {
             let axis = rng.random_range(0..3);
@@ -180,17 +226,15 @@ impl Case {
         params.resize(wanted.saturating_sub(self.cut_params), 0);
         let result = match &self.observe {
             None => launch(&kernel, &self.config, &params, &memory, &self.options),
-            Some(observe) => {
-                match launch_observed(&kernel, &self.config, &params, &memory, &self.options, observe) {
-                    Err(error) => Err(error),
-                    Ok((result, seen)) => {
-                        for text in seen.events.iter().take(1000).map(|event| format!("{event:?}")) {
-                            assert!(!text.is_empty());
-                        }
-                        result
+            Some(observe) => match launch_observed(&kernel, &self.config, &params, &memory, &self.options, observe) {
+                Err(error) => Err(error),
+                Ok((result, seen)) => {
+                    for text in seen.events.iter().take(1000).map(|event| format!("{event:?}")) {
+                        assert!(!text.is_empty());
                     }
+                    result
                 }
-            }
+            },
         };
         match result {
             Ok(_) => "ran",
@@ -216,11 +260,7 @@ fn kind(kind: tilewright::emulate::FaultKind) -> &'static str {
         FaultKind::Uninitialised => "fault: init",
         FaultKind::Sync => "fault: sync",
         FaultKind::Steps => "fault: steps",
+        FaultKind::Memory => "fault: memory",
         FaultKind::Trap => "fault: trap",
     }
-}
-
-/// Options with a limit on memory.
-fn limited(_bytes: u64) -> Options {
-    Options::default()
 }

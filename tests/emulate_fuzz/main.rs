@@ -69,8 +69,8 @@ fn corpus() -> Corpus {
     let small = seeds(&root.join("tests/emulate"));
     let mut large = seeds(&root.join("generated"));
     assert!(small.len() > 100 && large.len() > 10, "{} small texts, {} large", small.len(), large.len());
-    let triton = std::env::var_os("TILEWRIGHT_TRITON_CORPUS")
-        .map_or_else(|| root.join("../shared/triton/dumps"), PathBuf::from);
+    let triton =
+        std::env::var_os("TILEWRIGHT_TRITON_CORPUS").map_or_else(|| root.join("../shared/triton/dumps"), PathBuf::from);
     let theirs = seeds(&triton);
     if theirs.is_empty() {
         println!("no Triton PTX at {}: set TILEWRIGHT_TRITON_CORPUS; only our own texts are changed", triton.display());
@@ -157,7 +157,9 @@ fn nothing_hostile_panics_hangs_or_takes_all_memory() {
                 largest = largest.max((bytes, number));
                 match result {
                     Err(message) => (message.lines().next().unwrap_or_default().to_owned(), message),
-                    Ok(_) if bytes > MOST_MEMORY => (format!("memory {}", case.seed), format!("{bytes} bytes were held")),
+                    Ok(_) if bytes > MOST_MEMORY => {
+                        (format!("memory {}", case.seed), format!("{bytes} bytes were held"))
+                    }
                     Ok(kind) => {
                         *kinds.entry(kind).or_default() += 1;
                         (String::new(), String::new())

@@ -8,31 +8,116 @@ use rand::seq::IndexedRandom;
 
 /// Numbers at which things end.
 const NUMBERS: &[&str] = &[
-    "0", "1", "2", "3", "4", "5", "7", "8", "15", "16", "17", "31", "32", "33", "63", "64", "65", "127", "128", "255",
-    "256", "257", "511", "512", "1023", "1024", "1025", "4095", "4096", "16384", "32767", "32768", "65535", "65536",
-    "524288", "1048575", "1048576", "16777215", "16777216", "2147483647", "2147483648", "4294967295", "4294967296",
-    "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "0xffffffff",
-    "0x80000000", "0x7fffffffffffffff", "0xffffffffffffffff", "0xfffffff0", "1U", "-1", "-2", "-8", "-2147483648",
-    "-2147483649", "-9223372036854775808", "-9223372036854775809", "0f7f800000", "0f7fc00000", "0f00000001",
-    "0d7ff0000000000000", "1e400", "0x", "08", "0b1", "99999999999999999999999999",
+    "0",
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "7",
+    "8",
+    "15",
+    "16",
+    "17",
+    "31",
+    "32",
+    "33",
+    "63",
+    "64",
+    "65",
+    "127",
+    "128",
+    "255",
+    "256",
+    "257",
+    "511",
+    "512",
+    "1023",
+    "1024",
+    "1025",
+    "4095",
+    "4096",
+    "16384",
+    "32767",
+    "32768",
+    "65535",
+    "65536",
+    "524288",
+    "1048575",
+    "1048576",
+    "16777215",
+    "16777216",
+    "2147483647",
+    "2147483648",
+    "4294967295",
+    "4294967296",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
+    "0xffffffff",
+    "0x80000000",
+    "0x7fffffffffffffff",
+    "0xffffffffffffffff",
+    "0xfffffff0",
+    "1U",
+    "-1",
+    "-2",
+    "-8",
+    "-2147483648",
+    "-2147483649",
+    "-9223372036854775808",
+    "-9223372036854775809",
+    "0f7f800000",
+    "0f7fc00000",
+    "0f00000001",
+    "0d7ff0000000000000",
+    "1e400",
+    "0x",
+    "08",
+    "0b1",
+    "99999999999999999999999999",
 ];
 
 /// Bytes that a lexer may stumble over.
 const BYTES: &[&str] = &[
-    "{", "}", "(", ")", "[", "]", "<", ">", ";", ":", ",", ".", "..", "@", "!", "%", "|", "+", "-", "*", "/", "//", "/*",
-    "*/", "\"", "\\", "_", "$", "#", "\0", "\n", "\r", "\t", " ", "é", "\u{2028}", "𝒳", "\u{feff}", "0", "x", "=",
+    "{", "}", "(", ")", "[", "]", "<", ">", ";", ":", ",", ".", "..", "@", "!", "%", "|", "+", "-", "*", "/", "//",
+    "/*", "*/", "\"", "\\", "_", "$", "#", "\0", "\n", "\r", "\t", " ", "é", "\u{2028}", "𝒳", "\u{feff}", "0", "x",
+    "=",
 ];
 
 /// Statements that a kernel may have more of.
 const STATEMENTS: &[&str] = &[
-    "bar.sync 0;", "bar.sync 1, 64;", "bar.arrive 15, 1024;", "barrier.cluster.arrive.aligned;",
-    "barrier.cluster.wait.aligned;", "ret;", "exit;", "trap;", "cp.async.commit_group;", "cp.async.wait_group 0;",
-    "cp.async.wait_all;", "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;",
-    "wgmma.wait_group.sync.aligned 0;", "tcgen05.wait::ld.sync.aligned;", "tcgen05.fence::after_thread_sync;",
-    "fence.proxy.async;", "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group 0;", "membar.cta;",
-    "bar.warp.sync -1;", ".shared .align 128 .b8 fuzz_s[4096];", ".local .align 16 .b8 fuzz_l[65536];",
-    ".reg .b32 %fuzz<50000>;", ".reg .b64 %fuzzd<50000>;", ".shared .align 8 .b8 fuzz_big[200000];", "{", "}",
-    "nanosleep.u32 1000000;", "setmaxnreg.inc.sync.aligned.u32 256;",
+    "bar.sync 0;",
+    "bar.sync 1, 64;",
+    "bar.arrive 15, 1024;",
+    "barrier.cluster.arrive.aligned;",
+    "barrier.cluster.wait.aligned;",
+    "ret;",
+    "exit;",
+    "trap;",
+    "cp.async.commit_group;",
+    "cp.async.wait_group 0;",
+    "cp.async.wait_all;",
+    "wgmma.fence.sync.aligned;",
+    "wgmma.commit_group.sync.aligned;",
+    "wgmma.wait_group.sync.aligned 0;",
+    "tcgen05.wait::ld.sync.aligned;",
+    "tcgen05.fence::after_thread_sync;",
+    "fence.proxy.async;",
+    "cp.async.bulk.commit_group;",
+    "cp.async.bulk.wait_group 0;",
+    "membar.cta;",
+    "bar.warp.sync -1;",
+    ".shared .align 128 .b8 fuzz_s[4096];",
+    ".local .align 16 .b8 fuzz_l[65536];",
+    ".reg .b32 %fuzz<50000>;",
+    ".reg .b64 %fuzzd<50000>;",
+    ".shared .align 8 .b8 fuzz_big[200000];",
+    "{",
+    "}",
+    "nanosleep.u32 1000000;",
+    "setmaxnreg.inc.sync.aligned.u32 256;",
 ];
 
 /// What is taken from all texts for use in one.
@@ -101,7 +186,12 @@ fn pick<'a>(rng: &mut StdRng, list: &'a [impl AsRef<str>]) -> &'a str {
 }
 
 /// Puts another word in the place of one of `line` that `is_one` takes.
-fn replace_word(rng: &mut StdRng, line: &mut String, is_one: impl Fn(&str) -> bool, by: impl Fn(&mut StdRng) -> String) {
+fn replace_word(
+    rng: &mut StdRng,
+    line: &mut String,
+    is_one: impl Fn(&str) -> bool,
+    by: impl Fn(&mut StdRng) -> String,
+) {
     let found: Vec<_> = words(line).into_iter().filter(|range| is_one(&line[range.clone()])).collect();
     if let Some(range) = found.choose(rng) {
         let mut range = range.clone();
@@ -137,7 +227,8 @@ fn operands(rng: &mut StdRng, line: &mut String) {
 fn suffix(rng: &mut StdRng, line: &mut String, dictionary: &Dictionary) {
     let points: Vec<usize> = line.match_indices('.').map(|(at, _)| at).collect();
     let Some(&at) = points.choose(rng) else { return };
-    let end = line[at + 1..].find(|letter: char| !is_word(letter as u8) && letter != ':').map_or(line.len(), |n| at + 1 + n);
+    let end =
+        line[at + 1..].find(|letter: char| !is_word(letter as u8) && letter != ':').map_or(line.len(), |n| at + 1 + n);
     let other = format!(".{}", pick(rng, &dictionary.suffixes));
     match rng.random_range(0..6) {
         0 => line.replace_range(at..end, ""),
@@ -167,7 +258,8 @@ fn change_line(rng: &mut StdRng, lines: &[String], index: usize, dictionary: &Di
         }
         10 => replace_word(rng, &mut line, |_| true, |rng| pick(rng, &dictionary.opcodes).to_owned()),
         _ => {
-            let guard = ["@%p0 ", "@!%p0 ", "@%p ", "@!%p ", "@%p1 ", "@!%p1 "].choose(rng).copied().unwrap_or_default();
+            let guard =
+                ["@%p0 ", "@!%p0 ", "@%p ", "@!%p ", "@%p1 ", "@!%p1 "].choose(rng).copied().unwrap_or_default();
             line.insert_str(0, guard);
         }
     }
