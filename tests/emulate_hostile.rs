@@ -140,6 +140,18 @@ fn fault_of(result: Result<(), Error>, what: &str) -> Fault {
     }
 }
 
+/// A list of targets that many branches share makes as many ways as their product.
+#[test]
+fn indexed_branches_have_so_many_targets() {
+    let count = 2000;
+    let labels: String = (0..count).map(|index| format!("l{index}: ret;\n")).collect();
+    let list: Vec<String> = (0..count).map(|index| format!("l{index}")).collect();
+    let branches = "brx.idx %i, ts;\n".repeat(count);
+    let body = format!(".reg .b32 %i;\n{labels}ts: .branchtargets {};\n{branches}ret;", list.join(", "));
+    let error = decode(&entry("", "", &body)).unwrap_err().to_string();
+    assert!(error.contains("more than 1048576 targets"), "{error}");
+}
+
 #[test]
 fn a_predicate_has_no_place_in_memory() {
     for body in ["st.global.pred [%a], 1;", "ld.shared.pred %p, [data];", "st.shared.v2.pred [data], {%p, %p};"] {

@@ -5,7 +5,10 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
 use tilewright::emulate::observe::{Observe, Stop, launch_observed};
-use tilewright::emulate::{Checks, Error, Kernel, LaunchConfig, Memory, Options, launch};
+use tilewright::emulate::{
+    Checks, Error, Kernel, LaunchConfig, Memory, Options, TENSOR_MAP_BYTES, TensorMap, TensorMapElement,
+    TensorMapSwizzle, launch,
+};
 use tilewright::ptx;
 
 /// Warp instructions of a CTA.
@@ -64,6 +67,7 @@ pub struct Case {
     fill: Option<u8>,
     pub options: Options,
     observe: Option<Observe>,
+    map: TensorMap,
 }
 
 #[derive(Clone, Copy)]
@@ -121,6 +125,15 @@ const SCALARS: &[u64] = &[
     u64::MAX,
 ];
 
+const ELEMENTS: [TensorMapElement; 6] = {
+    use TensorMapElement::{Bf16, F16, F32, U8, U32, U64};
+    [U8, U32, U64, F16, Bf16, F32]
+};
+const SWIZZLES: [TensorMapSwizzle; 4] = {
+    use TensorMapSwizzle::{B32, B64, B128, None};
+    [None, B32, B64, B128]
+};
+
 fn any<T: Copy>(rng: &mut StdRng, list: &[T]) -> T {
     *list.choose(rng).unwrap()
 }
@@ -162,6 +175,16 @@ impl Case {
             ..Observe::default()
         });
         let is_odd = rng.random_ratio(1, 5);
+        let rank = any(rng, &[1, 2, 2, 2, 3, 5]);
+        let map = TensorMap {
+            element: any(rng, &ELEMENTS),
+            address: 0,
+            dims: (0..rank).map(|_| any(rng, &[1, 2, 16, 64, 1 << 32])).collect(),
+            strides: vec![any(rng, &[0, 16, 64, 128, (1 << 40) - 16])],
+            box_dims: (0..rank).map(|_| any(rng, &[1, 1, 2, 4, 16, 32, 256])).collect(),
+            swizzle: any(rng, &SWIZZLES),
+            fill_nan: rng.random_ratio(1, 10),
+        };
         let pointers = (0..24)
             .map(|_| {
                 let bytes = if is_odd { any(rng, BYTES) } else { 16384 };
@@ -184,7 +207,21 @@ impl Case {
             fill: any(rng, &[Some(0), Some(0), Some(0), Some(1), Some(0xff), None]),
             options,
             observe,
+            map,
         }
+    }
+
+    /// A map over a buffer of its own, and rarely over nothing.
+    fn tensor_map(&self, memory: &Memory) -> [u8; TENSOR_MAP_BYTES] {
+        let (bytes, pointer) = self.pointers[0];
+        let address = match pointer {
+            Pointer::Anything(value) => value & !15,
+            Pointer::At(_) => memory.alloc(bytes, "tensor").unwrap_or(0),
+        };
+        let _ = memory.fill(address, 1, bytes);
+        let rank = self.map.dims.len();
+        let map = TensorMap { address, strides: vec![self.map.strides[0]; rank - 1], ..self.map.clone() };
+        map.encode().unwrap_or([0; TENSOR_MAP_BYTES])
     }
 
     /// Parses, prints, decodes and runs it; one word for what came of it.
@@ -218,6 +255,12 @@ impl Case {
                 }
                 _ => self.scalars[index % 24],
             };
+            if !param.dims.is_empty() {
+                // A structure by value: a tensor map is one.
+                params.resize(params.len().next_multiple_of(64), 0);
+                params.extend(self.tensor_map(&memory));
+                continue;
+            }
             params.resize(params.len().next_multiple_of(size), 0);
             params.extend(&value.to_le_bytes()[..size]);
         }

@@ -57,6 +57,44 @@ fn seeds(folder: &Path) -> Vec<Seed> {
     files.iter().map(|path| Seed::new(path.display().to_string(), std::fs::read_to_string(path).unwrap())).collect()
 }
 
+/// Tensor copies of a rank, which no file has: their maps are the host's. Three, so that they are taken often enough.
+fn tensor_copies(rank: usize) -> Vec<Seed> {
+    let coordinates = ["%c0", "%c1", "%c0", "%c1", "%c0"][..rank].join(", ");
+    let text = format!(
+        ".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .align 64 .b8 map[128]) {{
+    .shared .align 1024 .b8 box[16384];
+    .shared .align 8 .b64 bar;
+    .reg .pred %p, %first;
+    .reg .b64 %in, %token;
+    .reg .b32 %t, %c<2>;
+    mov.b64 %in, map;
+    cvta.param.u64 %in, %in;
+    mov.u32 %t, %tid.x;
+    mov.b32 %c0, 0;
+    mov.b32 %c1, -2;
+    setp.eq.u32 %first, %t, 0;
+    @!%first bra $done;
+    mbarrier.init.shared::cta.b64 [bar], 1;
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.expect_tx.shared::cta.b64 %token, [bar], 64;
+    cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [box], [%in, {{{coordinates}}}], [bar];
+$again:
+    mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;
+    @!%p bra $again;
+    cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group [%in, {{{coordinates}}}], [box];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+$done:
+    ret;
+}}
+"
+    );
+    (0..3).map(|_| Seed::new(format!("tensor copies of rank {rank}"), text.clone())).collect()
+}
+
 struct Corpus {
     /// Small kernels first: they are taken most often, since many cases of them fit into the time of a large one.
     small: Vec<Seed>,
@@ -66,7 +104,8 @@ struct Corpus {
 
 fn corpus() -> Corpus {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let small = seeds(&root.join("tests/emulate"));
+    let mut small = seeds(&root.join("tests/emulate"));
+    small.extend((1..=5).flat_map(tensor_copies));
     let mut large = seeds(&root.join("generated"));
     assert!(small.len() > 100 && large.len() > 10, "{} small texts, {} large", small.len(), large.len());
     let triton =
