@@ -302,10 +302,9 @@ pub fn mutate(rng: &mut StdRng, text: &str, dictionary: &Dictionary) -> String {
                     1 => whole.insert_str(at, &pick(rng, BYTES).repeat(rng.random_range(1..300))),
                     2 => {
                         let to = place(rng, &whole);
-                        whole.replace_range(at.min(to)..at.max(to).min(at.min(to) + 200), "");
-                        if !whole.is_char_boundary(at.min(whole.len())) {
-                            return whole;
-                        }
+                        let (from, to) = (at.min(to), at.max(to));
+                        let end = whole.char_indices().map(|(at, _)| at).find(|&other| other >= from + 200);
+                        whole.replace_range(from..end.map_or(to, |end| end.min(to)), "");
                     }
                     // A zero byte more or less in the middle of a word.
                     _ => whole.insert(at, '\0'),
