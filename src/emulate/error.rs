@@ -74,6 +74,8 @@ pub enum FaultKind {
     Sync,
     /// More steps than the limit.
     Steps,
+    /// More memory than the limit.
+    Memory,
     /// `trap`, or an instruction's own rule (a shuffle from a lane that is not there).
     Trap,
 }
@@ -87,6 +89,7 @@ impl fmt::Display for FaultKind {
             FaultKind::Uninitialised => "uninitialised",
             FaultKind::Sync => "synchronisation",
             FaultKind::Steps => "step limit",
+            FaultKind::Memory => "memory limit",
             FaultKind::Trap => "trap",
         })
     }

@@ -41,7 +41,7 @@
 //! - **Sync**: a barrier that some lanes of a warp do not reach, that too many reach, or that is never full; a shuffle, vote
 //!   or `bar.warp.sync` that names a lane which is not there, or a shuffle that reads from one.
 //! - **Limits**, always: threads of a CTA, the block that the kernel asks for, shared memory of the target, the grid.
-//!   A step limit ends what would run for ever.
+//!   A step limit ends what would run for ever, a memory limit what would take all of it ([`Options`]).
 //!
 //! ```
 //! use tilewright::emulate::{Kernel, LaunchConfig, Memory, Options, launch};
@@ -91,10 +91,10 @@ mod run;
 mod tensor;
 mod tensor_map;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 pub use error::{Error, Fault, FaultKind};
 pub use memory::Memory;
@@ -103,6 +103,7 @@ pub use tensor_map::{TENSOR_MAP_BYTES, TensorMap, TensorMapElement, TensorMapSwi
 use crate::ptx;
 use memory::Buffer;
 use program::Code;
+use run::budget::{Budget, cluster_bytes, steps_of_making};
 use run::cluster::{Cluster, FaultAt};
 use run::{Environment, Shadow};
 
@@ -207,8 +208,16 @@ pub struct Checks {
 pub struct Options {
     /// Which checks run; all by default.
     pub checks: Checks,
-    /// Warp instructions that one CTA may take before it counts as endless; 2³⁰ by default.
+    /// Warp instructions that one CTA, or all CTAs of a cluster together, may take before it counts as endless; 2³⁰ by
+    /// default. Asynchronous copies and products of matrices count for their size.
     pub max_steps: Option<u64>,
+    /// The same of the launch as a whole, 2³⁶ by default: a grid has so many CTAs that steps of each are no bound. Making a
+    /// CTA counts for a step for each KiB. Looked at between CTAs: those that run when it is passed come to their end.
+    pub max_launch_steps: Option<u64>,
+    /// Bytes that a launch may take beside its buffers; 4 GiB by default. Registers, local memory and shared memory of the
+    /// CTAs that run at once, tensor memory, what the checks note of all these and of global memory, module variables, and
+    /// asynchronous work that was issued and not waited for. Where all cores at once would pass it, fewer CTAs run at once.
+    pub max_memory: Option<u64>,
     /// Shared memory that a CTA may have on the emulated card, in bytes; by default what the module's target has. (A card
     /// compiles PTX of an older target for itself, and has what it has.)
     pub max_shared: Option<u64>,
@@ -217,7 +226,13 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let checks = Checks { race: true, init: true, sync: true, fence_copies: false };
-        Self { checks, max_steps: Some(1 << 30), max_shared: None }
+        Self {
+            checks,
+            max_steps: Some(1 << 30),
+            max_launch_steps: Some(1 << 36),
+            max_memory: Some(4 << 30),
+            max_shared: None,
+        }
     }
 }
 
@@ -277,34 +292,66 @@ fn launch_watched(
         let variables = Buffer::with_contents(program::MODULE_WINDOW, &kernel.code.module_bytes, "module variables")?;
         buffers.insert(0, Arc::new(variables));
     }
+    let ctas_of_cluster = config.cluster.iter().map(|&extent| u64::from(extent)).product::<u64>();
+    let clusters = ctas / ctas_of_cluster;
+    // As many at once as there are cores, and as fit into memory.
+    let limit = options.max_memory.unwrap_or(u64::MAX);
+    let (of_cluster, of_module) =
+        (cluster_bytes(&kernel.code, config, options.checks).all, module_memory(&kernel.code));
+    let fitting = limit.saturating_sub(of_module) / of_cluster.max(1);
+    let workers = match watch {
+        Some(watch) if watch.is_ordered() => 1,
+        _ => (rayon::current_num_threads() as u64).min(fitting).min(clusters).max(1),
+    };
+    let budget = Arc::new(Budget::new(limit, of_module + workers * of_cluster));
+    let shadow = |buffer| (buffer, Shadow::new(Arc::clone(&budget)));
     let environment = Environment {
         code: &kernel.code,
         config,
         params,
         checks: options.checks,
-        buffers: buffers.into_iter().map(|buffer| (buffer, Shadow::default())).collect(),
+        buffers: buffers.into_iter().map(shadow).collect(),
         max_steps: options.max_steps.unwrap_or(u64::MAX),
         shared_bytes: kernel.code.static_shared + config.dynamic_shared,
+        budget: Arc::clone(&budget),
+        steps_taken: AtomicU64::new(0),
+        max_launch_steps: options.max_launch_steps.unwrap_or(u64::MAX),
+        steps_of_making: steps_of_making(of_cluster),
         watch,
     };
     let (ctas_run, warp_instructions, thread_instructions) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-    let ctas_of_cluster = config.cluster.iter().map(|&extent| u64::from(extent)).product::<u64>();
-    let clusters = (ctas / ctas_of_cluster) as u32;
-    let run = |cluster: &mut Cluster, number| {
-        let counts = cluster.run(number)?;
-        ctas_run.fetch_add(ctas_of_cluster, Relaxed);
-        warp_instructions.fetch_add(counts.warp_instructions, Relaxed);
-        thread_instructions.fetch_add(counts.thread_instructions, Relaxed);
-        Ok(())
-    };
-    let fault: Option<Box<FaultAt>> = match watch.filter(|watch| watch.is_ordered()) {
-        None => (0..clusters).into_par_iter().map_init(|| Cluster::new(&environment), run).find_map_first(Result::err),
-        Some(watch) => {
-            let mut cluster = Cluster::new(&environment);
-            (0..clusters).take_while(|_| !watch.has_stopped()).find_map(|number| run(&mut cluster, number).err())
+    // Clusters are handed out in order. After a fault only those before it go on: theirs comes first if they have one.
+    let next = AtomicU64::new(0);
+    let faulty = AtomicU64::new(u64::MAX);
+    let fault: Mutex<Option<Box<FaultAt>>> = Mutex::new(None);
+    let work = |_: usize| {
+        let mut cluster = Cluster::new(&environment);
+        loop {
+            let number = next.fetch_add(1, Relaxed);
+            if number >= clusters.min(faulty.load(Relaxed)) || watch.is_some_and(observe::Watch::has_stopped) {
+                return;
+            }
+            match cluster.run(number as u32) {
+                Ok(counts) => {
+                    ctas_run.fetch_add(ctas_of_cluster, Relaxed);
+                    warp_instructions.fetch_add(counts.warp_instructions, Relaxed);
+                    thread_instructions.fetch_add(counts.thread_instructions, Relaxed);
+                }
+                Err(found) => {
+                    let mut fault = fault.lock().unwrap_or_else(PoisonError::into_inner);
+                    if faulty.fetch_min(number, Relaxed) > number {
+                        *fault = Some(found);
+                    }
+                }
+            }
         }
     };
-    if let Some(fault) = fault {
+    if workers == 1 {
+        work(0);
+    } else {
+        (0..workers as usize).into_par_iter().with_max_len(1).for_each(work);
+    }
+    if let Some(fault) = fault.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(fault.describe(&environment, &kernel.name, &kernel.source).into());
     }
     Ok(Statistics {
@@ -358,6 +405,17 @@ fn check_limits(kernel: &Kernel, config: &LaunchConfig, params: &[u8], options: 
     if shared > available {
         return refuse(format!("{shared} bytes of shared memory are more than the {available} that a CTA may have"));
     }
+    let bytes = cluster_bytes(&kernel.code, config, options.checks);
+    let limit = options.max_memory.unwrap_or(u64::MAX);
+    let all = bytes.all + module_memory(&kernel.code);
+    if all > limit {
+        let what = if cluster == 1 { "a CTA".to_owned() } else { format!("a cluster of {cluster} CTAs") };
+        return refuse(format!(
+            "{what} takes {all} bytes, {} of them for registers, {} for local and {} for shared memory with their checks: \
+             the limit is {limit} (`Options::max_memory`)",
+            bytes.registers, bytes.local, bytes.shared
+        ));
+    }
     if params.len() < kernel.code.param_bytes as usize {
         return refuse(format!(
             "{} bytes of parameters were given, and it takes {}",
@@ -366,6 +424,12 @@ fn check_limits(kernel: &Kernel, config: &LaunchConfig, params: &[u8], options: 
         ));
     }
     Ok(())
+}
+
+/// Bytes of the module's variables, with the marks of what is written.
+fn module_memory(code: &Code) -> u64 {
+    let bytes = code.module_bytes.len() as u64;
+    bytes + bytes.div_ceil(4)
 }
 
 /// Bytes of shared memory that a CTA may have, opted in, on a target.

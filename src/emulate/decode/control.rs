@@ -8,6 +8,8 @@ use crate::ptx::model::{Immediate, Operand};
 
 /// Named barriers of a CTA.
 pub(in crate::emulate) const BARRIERS: u32 = 16;
+/// Targets of all indexed branches of a kernel at most: their number goes with the square of the text's length.
+const MAX_TARGETS: usize = 1 << 20;
 
 impl Decoder {
     fn label(&self, operand: &Operand) -> Result<usize, Fault> {
@@ -30,9 +32,15 @@ impl Decoder {
         let [index, Operand::Name(list)] = operands else {
             return self.refuse("expected an index and the name of a list of targets");
         };
-        let Some(names) = self.search(|scope| scope.targets.get(list).cloned()) else {
+        let Some(count) = self.search(|scope| scope.targets.get(list).map(Vec::len)) else {
             return self.refuse(format!("the list of targets {list} is not defined"));
         };
+        // Every branch has a list of its own, and control may go each of its ways.
+        self.targets += count;
+        if self.targets > MAX_TARGETS {
+            return self.refuse(format!("the indexed branches have more than {MAX_TARGETS} targets in all"));
+        }
+        let names = self.search(|scope| scope.targets.get(list).cloned()).unwrap_or_default();
         let targets = names.into_iter().map(|name| self.label(&Operand::Name(name))).collect::<Result<_, _>>()?;
         Ok(Op::BranchIndexed { index: self.narrow(index, Ty::U(32))?, targets })
     }

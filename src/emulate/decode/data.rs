@@ -74,7 +74,7 @@ impl Decoder {
         let space = self.space(words);
         let [dst, address] = self.cache_policy(operands)?;
         let dst = self.vector(words, dst)?;
-        let ty = words.ty().map_err(|message| (self.span, message))?;
+        let ty = self.memory_type(words)?;
         let dst = dst.iter().map(|operand| self.dst(operand, ty)).collect::<Result<_, _>>()?;
         let address = self.address(address, space)?;
         self.note_width(space, ty);
@@ -91,7 +91,7 @@ impl Decoder {
         }
         let [address, src] = self.cache_policy(operands)?;
         let src = self.vector(words, src)?;
-        let ty = words.ty().map_err(|message| (self.span, message))?;
+        let ty = self.memory_type(words)?;
         let src = src.iter().map(|operand| self.src(operand, ty)).collect::<Result<_, _>>()?;
         let address = self.address(address, space)?;
         self.note_width(space, ty);
@@ -103,6 +103,14 @@ impl Decoder {
         match operands {
             [first, second] | [first, second, _] => Ok([first, second]),
             _ => self.refuse(format!("expected 2 operands, found {}", operands.len())),
+        }
+    }
+
+    /// The type of a load or a store: bytes, so not a predicate.
+    fn memory_type(&self, words: &mut Words) -> Result<Ty, Fault> {
+        match words.ty().map_err(|message| (self.span, message))? {
+            Ty::Pred => self.refuse(format!("`{}` of a predicate, which has no place in memory", words.mnemonic())),
+            ty => Ok(ty),
         }
     }
 

@@ -98,6 +98,8 @@ struct Decoder {
     param_bytes: u64,
     shared_bytes: u64,
     local_bytes: u64,
+    /// Targets of the indexed branches so far.
+    targets: usize,
     narrow_shared: bool,
     is_asynchronous: bool,
     module_bytes: Vec<u8>,
@@ -124,6 +126,7 @@ pub(super) fn decode(program: &Program, source: &str, function: &Function) -> Re
         param_bytes: 0,
         shared_bytes: 0,
         local_bytes: 0,
+        targets: 0,
         narrow_shared: false,
         is_asynchronous: false,
         module_bytes: Vec::new(),

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use super::access::{load_param, resolve};
+use super::budget::ENTRY;
 use super::cluster::Context;
 use super::mbarrier::{Deferred, Payload};
 use super::order::Agent;
@@ -19,12 +20,22 @@ use crate::emulate::program::{
 use crate::emulate::tensor::descriptor::Swizzle;
 use crate::emulate::tensor_map::{TENSOR_MAP_BYTES, TensorMap, TensorMapSwizzle};
 
+/// Bytes of a copy that take about as long as a plain instruction.
+const BYTES_OF_STEP: u64 = 128;
+
 /// Bytes on their way to global memory.
 struct BulkStore {
     lane: usize,
     line: u32,
     address: u64,
     bytes: Vec<u8>,
+}
+
+impl BulkStore {
+    /// Bytes that it takes until it is complete.
+    fn held(&self) -> u64 {
+        ENTRY + self.bytes.len() as u64
+    }
 }
 
 /// The bulk stores of a warp that are not complete.
@@ -62,6 +73,7 @@ impl Warp {
             }
             AsyncOp::BulkCommit => {
                 let clock = self.order.issued[Agent::BulkStore as usize];
+                context.take(ENTRY, active.trailing_zeros() as usize)?;
                 let group = std::mem::take(&mut self.bulk_stores.open);
                 self.bulk_stores.groups.push_back((clock, group));
             }
@@ -119,6 +131,9 @@ impl Warp {
         context: &mut Context,
     ) -> Run<()> {
         let (_, place) = self.places(to, 1 << lane, context)?[0];
+        // Before anything is made: a size is any 32 bits.
+        context.shared[place.0].check_range(place.1, size, 16, lane)?;
+        context.count_work(size / BYTES_OF_STEP);
         let mut bytes = vec![0; size as usize];
         match from {
             BulkPlace::Global(from) => {
@@ -163,6 +178,7 @@ impl Warp {
                 let message = format!("CTA {rank} of a cluster of {}", context.shared.len());
                 return trouble(FaultKind::Bounds, lane, message);
             }
+            context.count_work(total / BYTES_OF_STEP);
             let (agent, clock) = self.order.issue(Agent::Bulk);
             let by = AsyncAccessor { agent, clock, order: &self.order, lane, line, proxied: true };
             for (address, bytes) in &pieces {
@@ -195,11 +211,18 @@ impl Warp {
         let address = self.global_address(to, lane)?;
         context.global.check_bytes(address, size, 16, lane)?;
         let (_, place) = self.places(from, 1 << lane, context)?[0];
+        context.shared[place.0].check_range(place.1, size, 16, lane)?;
+        context.count_work(size / BYTES_OF_STEP);
         let mut bytes = vec![0; size as usize];
         let (agent, clock) = self.order.issue(Agent::BulkStore);
         let by = AsyncAccessor { agent, clock, order: &self.order, lane, line, proxied: true };
         read_shared(context, place, &mut bytes, by)?;
-        self.bulk_stores.open.push(BulkStore { lane, line, address, bytes });
+        self.push_store(BulkStore { lane, line, address, bytes }, context)
+    }
+
+    fn push_store(&mut self, store: BulkStore, context: &mut Context) -> Run<()> {
+        context.take(store.held(), store.lane)?;
+        self.bulk_stores.open.push(store);
         Ok(())
     }
 
@@ -212,6 +235,7 @@ impl Warp {
         self.bulk_stores.read = self.bulk_stores.read.max(clock);
         if !read {
             for (_, group) in self.bulk_stores.groups.drain(..done).collect::<Vec<_>>() {
+                context.give(ENTRY);
                 self.land_stores(group, context)?;
             }
         }
@@ -220,6 +244,7 @@ impl Warp {
 
     fn land_stores(&mut self, stores: Vec<BulkStore>, context: &mut Context) -> Run<()> {
         context.progress += 1;
+        context.give(stores.iter().map(BulkStore::held).sum());
         for BulkStore { lane, line, address, bytes } in stores {
             let by = Accessor { order: &self.order, lane, line };
             for (place, chunk) in (address..).step_by(4).zip(bytes.chunks(4)) {
@@ -238,6 +263,7 @@ impl Warp {
             let message = "the warp returns while a bulk store may still read shared memory: nothing waited for it";
             return trouble(FaultKind::Sync, 0, message);
         }
+        context.give(ENTRY * self.bulk_stores.groups.len() as u64);
         let mut stores: Vec<BulkStore> = self.bulk_stores.groups.drain(..).flat_map(|(_, group)| group).collect();
         stores.append(&mut self.bulk_stores.open);
         self.land_stores(stores, context)
@@ -278,6 +304,7 @@ impl Warp {
         }
         let (_, (rank, start)) = self.places(shared, 1 << lane, context)?[0];
         context.shared[rank].check_range(start, map.box_bytes(), 128, lane)?;
+        context.count_work(map.box_bytes() / 16);
         let row_bytes = u64::from(map.box_dims[0]) * element;
         let swizzle = match map.swizzle {
             TensorMapSwizzle::None => Swizzle::None,
@@ -347,7 +374,7 @@ impl Warp {
         let mut bytes = vec![0; 16];
         read_shared(context, place, &mut bytes, by)?;
         context.global.check_bytes(to, 16, 16, lane)?;
-        self.bulk_stores.open.push(BulkStore { lane, line, address: to, bytes });
+        self.push_store(BulkStore { lane, line, address: to, bytes }, context)?;
         Ok(())
     }
 

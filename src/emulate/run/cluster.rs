@@ -2,12 +2,15 @@
 //! waits, returns or has used up its slice.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::barrier::{ClusterBarrier, NamedBarriers};
+use super::budget;
 use super::global::Global;
 use super::mbarrier::MBarrier;
 use super::observed::Observer;
-use super::order::{Agent, Agents};
+use super::order::Agents;
 use super::shared::Shared;
 use super::tensor_memory::TensorMemory;
 use super::warp::{Pause, Poll, State, Warp};
@@ -32,6 +35,10 @@ pub(super) struct Context<'a> {
     pub cluster_barrier: ClusterBarrier,
     pub global: Global<'a>,
     pub steps: u64,
+    /// The step at which the cluster counts as endless. Heavy instructions bring it nearer.
+    pub last_step: u64,
+    /// Bytes taken from the launch's budget: for work that is pending, and mbarriers.
+    held: u64,
     /// Goes up with whatever another warp may wait for.
     pub progress: u64,
     pub counts: Counts,
@@ -46,12 +53,31 @@ impl Context<'_> {
         [linear % x, linear / x % y, linear / x / y]
     }
 
+    /// Counts `work`, of which a plain instruction does about one, as steps.
+    pub fn count_work(&mut self, work: u64) {
+        self.last_step = self.last_step.saturating_sub(work);
+    }
+
+    /// Takes memory for something that may be had without end.
+    pub fn take(&mut self, bytes: u64, lane: usize) -> Run<()> {
+        self.held += bytes;
+        self.environment.budget.take(bytes, lane)
+    }
+
+    /// Gives back what was taken.
+    pub fn give(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.held);
+        self.held -= bytes;
+        self.environment.budget.give(bytes);
+    }
+
     /// The CTA's rank and the address in its shared memory, of an address of `.shared::cta` or `.shared::cluster`.
     pub fn locate(&self, address: u64, lane: usize) -> Run<(usize, u64)> {
         let window = address >> CLUSTER_SHARED_LOG2;
         if window == 0 {
             return Ok((self.rank, address));
         }
+        self.environment.budget.expect_within(lane)?;
         let rank = window as usize - 1;
         if rank >= self.shared.len() {
             let message = format!("shared address {address:#x} is in no CTA of the cluster");
@@ -76,23 +102,21 @@ pub(in crate::emulate) struct Cluster<'a> {
 
 impl<'a> Cluster<'a> {
     pub fn new(environment: &'a Environment<'a>) -> Self {
-        let config = environment.config;
-        let threads: u32 = config.block.iter().product();
-        let warps = threads.div_ceil(32) as usize;
-        let kinds = if environment.code.is_asynchronous { Agent::KINDS } else { 1 };
-        let ctas = config.cluster.iter().product::<u32>() as usize;
-        let agents = Agents { warps, kinds, ctas };
+        let agents = budget::agents(environment.code, environment.config);
+        let Agents { warps, ctas, .. } = agents;
         Self {
             context: Context {
                 environment,
                 agents,
                 rank: 0,
-                shared: (0..ctas).map(|_| Shared::default()).collect(),
+                shared: (0..ctas).map(|_| Shared::new(Arc::clone(&environment.budget))).collect(),
                 tensor: (0..ctas).map(|_| TensorMemory::default()).collect(),
                 mbarriers: HashMap::new(),
                 cluster_barrier: ClusterBarrier::default(),
                 global: Global::new(environment),
                 steps: 0,
+                last_step: 0,
+                held: 0,
                 progress: 0,
                 counts: Counts::default(),
                 observer: environment.watch.map(|watch| Box::new(Observer::new(watch))),
@@ -122,6 +146,8 @@ impl<'a> Cluster<'a> {
         let agents = self.context.agents;
         self.context.global.cta = number;
         self.context.steps = 0;
+        self.context.last_step = self.context.environment.max_steps;
+        self.context.give(self.context.held);
         self.context.progress = 0;
         self.context.counts = Counts::default();
         self.context.mbarriers.clear();
@@ -141,13 +167,30 @@ impl<'a> Cluster<'a> {
         if let Some(observer) = &mut self.context.observer {
             observer.begin(&self.ctas, self.warps.len());
         }
-        let result = self.run_warps();
+        let result = self.expect_steps_left(number).and_then(|()| self.run_warps());
         if let Some(observer) = &mut self.context.observer {
             observer.end();
         }
+        let Context { environment, steps, last_step, .. } = self.context;
+        let taken = environment.steps_of_making + steps + (environment.max_steps - last_step);
+        environment.steps_taken.fetch_add(taken, Relaxed);
         result?;
-        self.context.counts.warp_instructions = self.context.steps;
+        self.context.counts.warp_instructions = steps;
         Ok(self.context.counts)
+    }
+
+    /// A fault if the launch has taken all steps that it may before this cluster.
+    fn expect_steps_left(&self, number: u32) -> Result<(), Box<FaultAt>> {
+        let Environment { max_launch_steps, steps_taken, .. } = self.context.environment;
+        let taken = steps_taken.load(Relaxed);
+        if taken < *max_launch_steps {
+            return Ok(());
+        }
+        let message = format!(
+            "the launch has taken {taken} of {max_launch_steps} steps (`Options::max_launch_steps`) before its CTA or \
+             cluster number {number}"
+        );
+        Err(self.fault_at(Trouble { kind: FaultKind::Steps, lane: None, message }, 0, 0))
     }
 
     fn run_warps(&mut self) -> Result<(), Box<FaultAt>> {

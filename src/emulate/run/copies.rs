@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use super::access::resolve;
+use super::budget::ENTRY;
 use super::cluster::Context;
 use super::mbarrier::{Arrive, Deferred, Payload, PhaseOf};
 use super::order::Agent;
@@ -21,6 +22,13 @@ struct Item {
     line: u32,
     address: u64,
     bytes: Vec<u8>,
+}
+
+impl Item {
+    /// Bytes that it takes until it is complete.
+    fn held(&self) -> u64 {
+        ENTRY + self.bytes.len() as u64
+    }
 }
 
 /// The copies of a warp that are not complete.
@@ -46,17 +54,19 @@ impl Warp {
                 self.copy(to, from, *size, (*read, *ignore), active, line, context)?;
             }
             AsyncOp::CopyCommit => {
+                context.take(ENTRY, active.trailing_zeros() as usize)?;
                 let group = std::mem::take(&mut self.copies.open);
                 self.copies.groups.push_back(group);
             }
             AsyncOp::CopyWait { left } => {
-                if left.is_none() {
-                    let group = std::mem::take(&mut self.copies.open);
-                    self.copies.groups.push_back(group);
-                }
                 while self.copies.groups.len() > left.unwrap_or(0) {
                     let group = self.copies.groups.pop_front().unwrap_or_default();
+                    context.give(ENTRY);
                     self.land(group, context);
+                }
+                if left.is_none() {
+                    let open = std::mem::take(&mut self.copies.open);
+                    self.land(open, context);
                 }
             }
             AsyncOp::CopyArrive { to, counted } => self.copy_arrive(to, *counted, active, line, context)?,
@@ -192,13 +202,16 @@ impl Warp {
             shared.check(address, size, lane)?;
             let by = AsyncAccessor { agent, clock, order: &self.order, lane, line, proxied: false };
             shared.write_async(address, size, by)?;
-            self.copies.open.push(Item { lane, line, address, bytes });
+            let item = Item { lane, line, address, bytes };
+            context.take(item.held(), lane)?;
+            self.copies.open.push(item);
         }
         Ok(())
     }
 
     /// Copies that are complete: their bytes are there, and are the issuing lane's.
     fn land(&mut self, group: Vec<Item>, context: &mut Context) {
+        context.give(group.iter().map(Item::held).sum());
         let shared = &mut context.shared[context.rank];
         for Item { lane, line, address, bytes } in group {
             for (word, chunk) in (address..).step_by(4).zip(bytes.chunks(4)) {
@@ -222,11 +235,13 @@ impl Warp {
         let places = self.places(to, active, context)?;
         let (agent, clock) =
             (self.order.agents.of_warp(self.order.agent, Agent::Copy), self.order.issued[Agent::Copy as usize]);
+        context.give(ENTRY * self.copies.groups.len() as u64);
         let mut items: Vec<Item> = self.copies.groups.drain(..).flatten().collect();
         items.append(&mut self.copies.open);
         // A lane that is not here keeps its copies.
         let (mine, others): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| active >> item.lane & 1 == 1);
         self.copies.open = others;
+        context.give(mine.iter().map(Item::held).sum());
         let rank = context.rank;
         let mut mine: Vec<Option<Payload>> =
             mine.into_iter().map(|Item { address, bytes, .. }| Some(Payload { rank, address, bytes })).collect();

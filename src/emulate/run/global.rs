@@ -5,20 +5,21 @@
 //! barrier is between (a write after a read is not seen). Accesses narrower than a word are not looked at: their
 //! neighbours in the word may be another's by right.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use bytemuck::zeroed_slice_box;
 
+use super::budget::Budget;
 use super::shared::{Accessor, Write, unordered};
 use super::{Environment, FaultKind, Run, trouble};
 
 /// Marks of a buffer's words: two for each word. The first: in the high half one plus the CTA that wrote it, in the low half
 /// one plus the CTA that read it, or `MANY`. The second: the last write inside its CTA. They are made in chunks when the
 /// first of a chunk is set: four times the memory that a kernel touches, not that it could.
-#[derive(Default)]
 pub(in crate::emulate) struct Shadow {
     chunks: OnceLock<Box<[Chunk]>>,
+    budget: Arc<Budget>,
 }
 
 type Chunk = OnceLock<Box<[AtomicU64]>>;
@@ -28,12 +29,20 @@ const CHUNK_LOG2: u64 = 16;
 const MANY: u32 = u32::MAX;
 
 impl Shadow {
+    /// Without marks, which are to be taken from `budget`.
+    pub fn new(budget: Arc<Budget>) -> Self {
+        Self { chunks: OnceLock::new(), budget }
+    }
+
     fn marks(&self, bytes: u64, offset: u64) -> [&AtomicU64; 2] {
         let word = offset / 4;
         let chunks = self
             .chunks
             .get_or_init(|| (0..bytes.div_ceil(4).div_ceil(1 << CHUNK_LOG2)).map(|_| OnceLock::new()).collect());
-        let chunk = chunks[(word >> CHUNK_LOG2) as usize].get_or_init(|| zeroed_slice_box(2 << CHUNK_LOG2));
+        let chunk = chunks[(word >> CHUNK_LOG2) as usize].get_or_init(|| {
+            self.budget.note(16 << CHUNK_LOG2);
+            zeroed_slice_box(2 << CHUNK_LOG2)
+        });
         let index = 2 * (word & ((1 << CHUNK_LOG2) - 1)) as usize;
         [&chunk[index], &chunk[index + 1]]
     }
@@ -102,6 +111,33 @@ impl<'a> Global<'a> {
     /// Checks that `length` bytes at `address` are inside one buffer, aligned to `length`; the offset in it. The elements
     /// are then read or written at offsets from that.
     pub fn check(&mut self, address: u64, length: u64, lane: usize) -> Run<u64> {
+        let offset = self.find(address, length, lane)?;
+        if !address.is_multiple_of(length) {
+            return self.misaligned(address, length, lane);
+        }
+        Ok(offset)
+    }
+
+    /// As [`Global::check`] for `length` bytes, aligned to `align`.
+    pub fn check_bytes(&mut self, address: u64, length: u64, align: u64, lane: usize) -> Run<u64> {
+        let offset = self.find(address, length, lane)?;
+        if !address.is_multiple_of(align) {
+            return self.misaligned(address, align, lane);
+        }
+        Ok(offset)
+    }
+
+    fn misaligned(&self, address: u64, align: u64, lane: usize) -> Run<u64> {
+        let label = &self.environment.buffers[self.last].0.label;
+        let message =
+            format!("global address {address:#x} in `{label}` is not a multiple of the access's {align} bytes");
+        trouble(FaultKind::Alignment, lane, message)
+    }
+
+    /// The offset of `length` bytes that are inside one buffer, which is the last from then on.
+    fn find(&mut self, address: u64, length: u64, lane: usize) -> Run<u64> {
+        // Marks are made where an access needs them, and asked for at the next.
+        self.environment.budget.expect_within(lane)?;
         let buffers = &self.environment.buffers;
         let inside = |index: usize| {
             buffers.get(index).is_some_and(|(buffer, _)| {
@@ -116,31 +152,7 @@ impl<'a> Global<'a> {
             }
             self.last = index;
         }
-        let buffer = &buffers[self.last].0;
-        if !address.is_multiple_of(length) {
-            let message = format!(
-                "global address {address:#x} in `{}` is not a multiple of the access's {length} bytes",
-                buffer.label
-            );
-            return trouble(FaultKind::Alignment, lane, message);
-        }
-        Ok(address - buffer.address)
-    }
-
-    /// As [`Global::check`] for `length` bytes, aligned to `align`.
-    pub fn check_bytes(&mut self, address: u64, length: u64, align: u64, lane: usize) -> Run<u64> {
-        let offset = self.check(address & !(align - 1), align, lane).and_then(|_| {
-            let last = address + length - 1;
-            self.check(last & !(align - 1), align, lane).map(|_| ())
-        });
-        match offset {
-            Ok(()) if address.is_multiple_of(align) => Ok(address - self.environment.buffers[self.last].0.address),
-            Ok(()) => {
-                let message = format!("global address {address:#x} is not a multiple of the access's {align} bytes");
-                trouble(FaultKind::Alignment, lane, message)
-            }
-            Err(trouble) => Err(trouble),
-        }
+        Ok(address - buffers[self.last].0.address)
     }
 
     /// Reads bytes at `offset` of the buffer checked last.

@@ -5,8 +5,9 @@
 
 use std::collections::VecDeque;
 
+use super::budget::{ENTRY, knowledge_bytes};
 use super::cluster::Context;
-use super::order::{Knowledge, Order};
+use super::order::{Agents, Knowledge, Order};
 use super::shared::{Accessor, Write, unordered};
 use super::{FaultKind, Run, trouble};
 
@@ -31,6 +32,14 @@ pub(super) struct Deferred {
     pub bytes: u64,
     /// The number of its instruction.
     pub at: usize,
+}
+
+impl Deferred {
+    /// Bytes that it takes until it completes.
+    fn held(&self) -> u64 {
+        let writes = self.writes.iter().map(|payload| ENTRY + payload.bytes.len() as u64);
+        2 * ENTRY + writes.sum::<u64>()
+    }
 }
 
 /// An mbarrier object.
@@ -79,6 +88,21 @@ impl MBarrier {
         self.phase << 32 | u64::from(self.pending)
     }
 
+    /// Bytes that it takes, beside the work that is kept back.
+    fn own_bytes(agents: Agents) -> u64 {
+        2 * ENTRY + 2 * knowledge_bytes(agents)
+    }
+
+    /// Bytes that have come.
+    fn complete_bytes(&mut self, bytes: u64, lane: usize) -> Run<()> {
+        self.bytes = self.bytes.saturating_sub_unsigned(bytes);
+        if self.bytes < -MAX_BYTES {
+            let message = format!("{bytes} bytes complete at an mbarrier: {}", self.state());
+            return trouble(FaultKind::Sync, lane, message);
+        }
+        Ok(())
+    }
+
     fn complete_if_due(&mut self) {
         if self.pending == 0 && self.bytes == 0 {
             self.phase += 1;
@@ -119,7 +143,9 @@ impl Context<'_> {
         self.shared[place.0].check(place.1, 8, by.lane)?;
         self.expect_idle(place, by.lane)?;
         self.shared[place.0].store(place.1, 8, u64::from(count), by)?;
-        self.mbarriers.insert(place, MBarrier::new(count, Write::by(by)));
+        self.take(MBarrier::own_bytes(self.agents), by.lane)?;
+        let old = self.mbarriers.insert(place, MBarrier::new(count, Write::by(by)));
+        self.forget(old);
         Ok(())
     }
 
@@ -128,8 +154,17 @@ impl Context<'_> {
         self.mbarrier(place, by)?;
         self.expect_idle(place, by.lane)?;
         self.shared[place.0].store(place.1, 8, u64::MAX, by)?;
-        self.mbarriers.remove(&place);
+        let old = self.mbarriers.remove(&place);
+        self.forget(old);
         Ok(())
+    }
+
+    /// Gives back what an mbarrier that is gone took.
+    fn forget(&mut self, old: Option<MBarrier>) {
+        if let Some(old) = old {
+            let work: u64 = old.deferred.iter().map(Deferred::held).sum();
+            self.give(MBarrier::own_bytes(self.agents) + work);
+        }
     }
 
     fn expect_idle(&self, place: (usize, u64), lane: usize) -> Run<()> {
@@ -198,7 +233,7 @@ impl Context<'_> {
     /// `complete_tx` by hand.
     pub fn mbarrier_complete_bytes(&mut self, place: (usize, u64), bytes: u64, by: Accessor) -> Run<()> {
         let barrier = self.mbarrier(place, by)?;
-        barrier.bytes -= bytes as i64;
+        barrier.complete_bytes(bytes, by.lane)?;
         barrier.complete_if_due();
         self.progress += 1;
         Ok(())
@@ -206,6 +241,7 @@ impl Context<'_> {
 
     /// Keeps work back until the mbarrier is waited for.
     pub fn mbarrier_defer(&mut self, place: (usize, u64), work: Deferred, by: Accessor) -> Run<()> {
+        self.take(work.held(), by.lane)?;
         self.mbarrier(place, by)?.deferred.push_back(work);
         self.progress += 1;
         Ok(())
@@ -213,7 +249,12 @@ impl Context<'_> {
 
     /// More arrivals are to come in this phase (`cp.async.mbarrier.arrive` without `.noinc`).
     pub fn mbarrier_expect_more(&mut self, place: (usize, u64), count: u32, by: Accessor) -> Run<()> {
-        self.mbarrier(place, by)?.pending += count;
+        let barrier = self.mbarrier(place, by)?;
+        if barrier.pending + count > MAX_COUNT {
+            let message = format!("an mbarrier takes {MAX_COUNT} arrivals at most: {}", barrier.state());
+            return trouble(FaultKind::Sync, by.lane, message);
+        }
+        barrier.pending += count;
         Ok(())
     }
 
@@ -229,12 +270,13 @@ impl Context<'_> {
                 return Ok(true);
             }
             let Some(work) = barrier.deferred.pop_front() else { return Ok(false) };
-            barrier.bytes -= work.bytes as i64;
+            barrier.complete_bytes(work.bytes, by.lane)?;
             barrier.arrive(work.arrivals, by.lane)?;
             for &(agent, clock) in &work.completes {
                 barrier.joined.add(agent, clock);
             }
             barrier.complete_if_due();
+            self.give(work.held());
             for Payload { rank, address, bytes } in work.writes {
                 for (word, bytes) in (address..).step_by(4).zip(bytes.chunks(4)) {
                     let value = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));

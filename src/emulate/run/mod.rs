@@ -2,10 +2,12 @@
 //! warps of a cluster's CTAs, [`barrier`] and [`mbarrier`] are what they wait at; [`shared`], [`global`] and
 //! [`tensor_memory`] are the memories with their checks, [`order`] what the checks know; [`access`] is the way from an
 //! instruction to a memory, [`collective`] what the lanes of a warp do together, [`copies`] and [`bulk`] what goes on beside them,
-//! [`matrix`], [`wgmma`] and [`tcgen05`] the tensor cores, [`observed`] somebody who looks at all of it.
+//! [`matrix`], [`wgmma`] and [`tcgen05`] the tensor cores, [`observed`] somebody who looks at all of it,
+//! [`budget`] what a launch may take.
 
 mod access;
 mod barrier;
+pub(super) mod budget;
 mod bulk;
 pub(super) mod cluster;
 mod collective;
@@ -24,12 +26,14 @@ mod warp;
 mod wgmma;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use super::error::FaultKind;
 use super::memory::Buffer;
 use super::observe::Watch;
 use super::program::Code;
 use super::{Checks, LaunchConfig};
+use budget::Budget;
 pub(super) use global::Shadow;
 
 /// A fault before it is known where it happened.
@@ -59,6 +63,12 @@ pub(super) struct Environment<'a> {
     /// Warp instructions that one CTA may take.
     pub max_steps: u64,
     pub shared_bytes: u32,
+    pub budget: Arc<Budget>,
+    /// Steps that the launch's clusters have taken and may take. One counts when it has ended.
+    pub steps_taken: AtomicU64,
+    pub max_launch_steps: u64,
+    /// Steps that making a cluster counts for.
+    pub steps_of_making: u64,
     /// Who looks at the launch, if somebody does.
     pub watch: Option<&'a Watch<'a>>,
 }

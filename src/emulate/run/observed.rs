@@ -198,7 +198,7 @@ impl Warp {
     pub(super) fn run_observed(&mut self, context: &mut Context, observer: &mut Observer) -> Run<Pause> {
         let last = context.steps.saturating_add(SLICE);
         loop {
-            let next = self.upcoming().filter(|_| context.steps < context.environment.max_steps);
+            let next = self.upcoming().filter(|_| context.steps < context.last_step);
             // Nothing to execute: it has returned, or has taken all the steps that it may.
             let Some((at, mask)) = next else { return self.run_until(context, last) };
             if observer.before(self, (at, mask), context) {

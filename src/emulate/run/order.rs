@@ -162,7 +162,7 @@ impl Order {
     pub fn release(&mut self, to: &mut Knowledge) {
         to.join(&self.known);
         to.add(self.agent, self.clock);
-        self.clock += 1;
+        self.clock = self.clock.saturating_add(1);
     }
 
     /// `fence.proxy.async`: ordinary stores so far, and those that are known to come before, are visible to asynchronous
@@ -175,13 +175,14 @@ impl Order {
         if let Some(own) = fenced.get_mut(self.agent) {
             *own = self.clock;
         }
-        self.clock += 1;
+        self.clock = self.clock.saturating_add(1);
     }
 
     /// Begins an asynchronous operation of `agent`: its number and clock.
     pub fn issue(&mut self, agent: Agent) -> (usize, u32) {
         let clock = &mut self.issued[agent as usize];
-        *clock += 1;
+        // Past 2³² the order of what follows is not looked at.
+        *clock = clock.saturating_add(1);
         (self.agents.of_warp(self.agent, agent), *clock)
     }
 

@@ -7,7 +7,9 @@
 //! A cell is a word; a byte where the kernel has narrower accesses.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use super::budget::{Budget, ENTRY};
 use super::order::{Agent, Agents, Order};
 use super::{FaultKind, Run, trouble};
 use crate::emulate::Checks;
@@ -101,6 +103,9 @@ pub(super) struct Shared {
     first: usize,
     /// Reads by agents of other CTAs of the cluster, by cell: rare.
     remote: HashMap<usize, Vec<(usize, Read)>>,
+    /// What `remote` has taken from the budget, if there is one.
+    remote_bytes: u64,
+    budget: Option<Arc<Budget>>,
     /// log2 of a cell's bytes.
     cell_log2: u32,
     writes: Vec<Write>,
@@ -112,6 +117,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// One of no bytes, whose growing marks are to be taken from `budget`.
+    pub fn new(budget: Arc<Budget>) -> Self {
+        Self { budget: Some(budget), ..Self::default() }
+    }
+
     /// Makes it new for the CTA of `rank`.
     pub fn reset(&mut self, name: &'static str, bytes: u32, agents: Agents, rank: usize, narrow: bool, checks: Checks) {
         let words = bytes.div_ceil(4) as usize;
@@ -119,7 +129,10 @@ impl Shared {
         self.bytes = bytes;
         self.agents = agents;
         self.first = rank * agents.per_cta();
-        self.remote.clear();
+        self.remote = HashMap::new();
+        if let Some(budget) = &self.budget {
+            budget.give(std::mem::take(&mut self.remote_bytes));
+        }
         self.cell_log2 = if narrow { 0 } else { 2 };
         self.check_race = checks.race;
         self.check_init = checks.init;
@@ -265,6 +278,11 @@ impl Shared {
         let marks = self.remote.entry(cell).or_default();
         let place = marks.iter().position(|(other, _)| *other == agent).unwrap_or_else(|| {
             marks.push((agent, Read::default()));
+            if let Some(budget) = &self.budget {
+                // The table grows by half and more; the next access from another CTA is refused where it is too much.
+                budget.note(ENTRY);
+                self.remote_bytes += ENTRY;
+            }
             marks.len() - 1
         });
         &mut marks[place].1

@@ -3,12 +3,13 @@
 //! A product is computed when it is issued; until an mbarrier that `tcgen05.commit` names has been waited for, its accesses
 //! count as not done, and neither do those of `tcgen05.ld` and `st` before their `tcgen05.wait`.
 
+use super::budget;
 use super::cluster::Context;
 use super::mbarrier::Deferred;
 use super::order::Agent;
 use super::shared::{Accessor, AsyncAccessor};
 use super::warp::{Poll, Warp};
-use super::wgmma::SharedTile;
+use super::wgmma::{PRODUCTS_OF_STEP, SharedTile};
 use super::{FaultKind, Run, trouble};
 use crate::emulate::lanes::{FULL, LANES, lanes};
 use crate::emulate::program::{
@@ -113,6 +114,9 @@ impl Warp {
                 let (_, (rank, address)) =
                     self.places(&SharedAddress { address: *address, generic: *generic }, 1, context)?[0];
                 let maker = (context.agents, rank, context.environment.checks);
+                let grown = context.tensor[rank].growth(columns, maker);
+                context.environment.budget.take(grown, 0)?;
+                context.count_work(budget::steps_of_making(grown));
                 let Some(first) = context.tensor[rank].allocate(columns, self.at(), maker)? else {
                     return Ok(Some(Poll::TensorMemory { columns }));
                 };
@@ -290,6 +294,7 @@ impl Warp {
         let rank = context.rank;
         let Instruction { m, n, a, b, .. } = *instruction;
         let k = 8 * a.per_word();
+        context.count_work(u64::from(m * n) * k as u64 / PRODUCTS_OF_STEP);
         let one = 1 << lane;
         let address =
             |warp: &Self, address: &Address| -> Run<u32> { Ok(warp.lane_addresses(address, one)?[lane] as u32) };

@@ -2,6 +2,7 @@
 //!
 //! It is kept column after column, so that what is not allocated takes nothing.
 
+use super::budget::shared_bytes;
 use super::order::Agents;
 use super::shared::{Accessor, Shared};
 use super::{FaultKind, Run, trouble};
@@ -29,6 +30,8 @@ pub(super) struct TensorMemory {
     columns: u32,
     allocations: Vec<Allocation>,
     relinquished: bool,
+    /// Bytes that were ever taken from the launch's budget: the memory is kept from one CTA to the next.
+    held: u64,
 }
 
 impl TensorMemory {
@@ -41,6 +44,15 @@ impl TensorMemory {
     /// The instruction of an allocation that was not freed, and its columns.
     pub fn leaked(&self) -> Option<(usize, u32)> {
         self.allocations.first().map(|allocation| (allocation.at, allocation.columns))
+    }
+
+    /// Bytes that are to be taken from the budget before `columns` more columns are, and count as taken.
+    pub fn growth(&mut self, columns: u32, (agents, _, checks): (Agents, usize, Checks)) -> u64 {
+        let columns = if self.allocations.is_empty() { columns.min(TENSOR_COLUMNS) } else { TENSOR_COLUMNS };
+        let bytes = shared_bytes(u64::from(columns * TENSOR_LANES * 4), agents, false, checks);
+        let grown = bytes.saturating_sub(self.held);
+        self.held += grown;
+        grown
     }
 
     /// Takes `columns` columns: the first of them, or `None` while others hold them.

@@ -179,14 +179,10 @@ impl Warp {
                 self.frames.pop();
                 continue;
             }
-            if context.steps == context.environment.max_steps {
-                return trouble(
-                    FaultKind::Steps,
-                    None,
-                    format!("the CTA has taken {} warp instructions without an end", context.steps),
-                );
+            if context.steps >= context.last_step {
+                return trouble(FaultKind::Steps, None, endless(context));
             }
-            if context.steps == last {
+            if context.steps >= last {
                 return Ok(Pause::Slice);
             }
             context.steps += 1;
@@ -320,6 +316,13 @@ impl Warp {
             Some(lane) => trouble(FaultKind::Sync, lane, "the lanes of the warp name different barriers or counts"),
         }
     }
+}
+
+/// What is said of a CTA at the step limit.
+fn endless(context: &Context) -> String {
+    let work = context.environment.max_steps - context.last_step;
+    let copies = if work > 0 { format!(", and copies and products that count for {work},") } else { String::new() };
+    format!("the CTA has taken {} warp instructions{copies} without an end", context.steps)
 }
 
 fn special_value(special: Special, context: &Context, warp: usize, cta: [u32; 3], lane: usize) -> u32 {

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::budget::ENTRY;
 use super::cluster::Context;
 use super::matrix::accumulate_fragment;
 use super::order::Agent;
@@ -17,11 +18,21 @@ use crate::emulate::tensor::Element;
 use crate::emulate::tensor::descriptor::Descriptor;
 use crate::emulate::tensor::dot::Model;
 
+/// Products of elements that take about as long as a plain instruction.
+pub(super) const PRODUCTS_OF_STEP: u64 = 1 << 10;
+
 /// Products that are not complete.
 #[derive(Default)]
 struct Group {
     clock: u32,
     registers: Vec<Slot>,
+}
+
+impl Group {
+    /// Bytes that it takes until it is complete.
+    fn held(&self) -> u64 {
+        ENTRY + 2 * self.registers.len() as u64
+    }
 }
 
 /// The `wgmma` work of a warp.
@@ -87,10 +98,11 @@ impl Warp {
             TensorOp::GroupFence => self.groups.fenced = true,
             TensorOp::GroupCommit => {
                 let mut group = std::mem::take(&mut self.groups.open);
+                context.take(group.held(), 0)?;
                 group.clock = self.order.issued[Agent::WarpGroup as usize];
                 self.groups.pending.push_back(group);
             }
-            TensorOp::GroupWait { left } => self.wait_groups(*left),
+            TensorOp::GroupWait { left } => self.wait_groups(*left, context),
             TensorOp::GroupMultiply { product, d, a, b, accumulate, negate, transpose } => {
                 let accumulate = match accumulate {
                     Flag::Constant(value) => *value,
@@ -112,10 +124,11 @@ impl Warp {
         }
     }
 
-    fn wait_groups(&mut self, left: usize) {
+    fn wait_groups(&mut self, left: usize, context: &mut Context) {
         self.groups.fenced = false;
         while self.groups.pending.len() > left {
             let Some(group) = self.groups.pending.pop_front() else { return };
+            context.give(group.held());
             self.order.complete(Agent::WarpGroup, group.clock);
             for slot in group.registers {
                 let later = self.groups.pending.iter().chain([&self.groups.open]);
@@ -135,6 +148,7 @@ impl Warp {
         context: &mut Context,
     ) -> Run<()> {
         let Product { n, k, accumulator, .. } = *product;
+        context.count_work((16 * n * k) as u64 / PRODUCTS_OF_STEP);
         if !self.groups.fenced && context.environment.checks.sync {
             return trouble(FaultKind::Sync, 0, "wgmma.mma_async without a wgmma.fence before it");
         }

@@ -176,7 +176,7 @@ pub(in crate::emulate) fn multiply(model: Model, k: usize, a: (&[f32], Element),
     {
         use super::wide;
         #[target_feature(enable = "avx2")]
-        fn with_avx2(model: Model, k: usize, a: (&[f32], Element), b: (&[f32], Element), c: &mut [f32]) {
+        fn with_avx2(model: Model, k: usize, a: Operand, b: Operand, c: &mut [f32]) {
             multiply_with(
                 (model, k),
                 (a, b, c),
@@ -192,11 +192,14 @@ pub(in crate::emulate) fn multiply(model: Model, k: usize, a: (&[f32], Element),
     multiply_with((model, k), (a, b, c), split, sum_chunk);
 }
 
+/// Values, row-major along K, and their format.
+type Operand<'a> = (&'a [f32], Element);
+
 /// [`multiply`] by the innermost loops that are given.
 #[inline(always)]
 fn multiply_with(
     (model, k): (Model, usize),
-    ((a, of_a), (b, of_b), c): ((&[f32], Element), (&[f32], Element), &mut [f32]),
+    ((a, of_a), (b, of_b), c): (Operand, Operand, &mut [f32]),
     split: impl Fn(&[[f32; BLOCK]], (i32, i32), &mut [[i32; BLOCK]], &mut [[i32; BLOCK]]),
     sum_chunk: impl Fn(Model, &Chunk, &mut [f32; BLOCK]),
 ) {
