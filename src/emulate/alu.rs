@@ -17,6 +17,7 @@ pub(super) type Wide3 = fn(&Lanes64, &Lanes64, &Lanes64, &mut Lanes64);
 pub(super) type Grow1 = fn(&Lanes32, &mut Lanes64);
 pub(super) type Grow2 = fn(&Lanes32, &Lanes32, &mut Lanes64);
 pub(super) type Grow3 = fn(&Lanes32, &Lanes32, &Lanes64, &mut Lanes64);
+pub(super) type Choose64 = fn(&Lanes64, &Lanes64, &Lanes32, &mut Lanes64);
 pub(super) type Shift64 = fn(&Lanes64, &Lanes32, &mut Lanes64);
 pub(super) type Field64 = fn(&Lanes64, &Lanes32, &Lanes32, &mut Lanes64);
 pub(super) type Insert64 = fn(&Lanes64, &Lanes64, &Lanes32, &Lanes32, &mut Lanes64);
@@ -37,6 +38,7 @@ pub(super) enum Alu {
     G1(Grow1),
     G2(Grow2),
     G3(Grow3),
+    C64(Choose64),
     S64(Shift64),
     B64(Field64),
     I64(Insert64),
@@ -188,6 +190,18 @@ pub(super) fn quiet(value: f64) -> f64 {
 #[inline(always)]
 pub(super) fn subtract_f64(a: f64, b: f64) -> f64 {
     if b.is_nan() { quiet(b) } else { a - b }
+}
+
+/// a + b of doubles: of two NaNs it is the second.
+#[inline(always)]
+pub(super) fn add_f64(a: f64, b: f64) -> f64 {
+    if b.is_nan() { quiet(b) } else { a + b }
+}
+
+/// a·b of doubles: of two NaNs it is the second.
+#[inline(always)]
+pub(super) fn multiply_f64(a: f64, b: f64) -> f64 {
+    if b.is_nan() { quiet(b) } else { a * b }
 }
 
 /// a·b + c of doubles: of NaNs it is the addend, if that is one.

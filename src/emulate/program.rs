@@ -136,6 +136,9 @@ pub(super) enum VoteMode {
 /// What an atomic operation makes of the old value and its operands.
 pub(super) type AtomicFn = fn(old: u64, b: u64, c: u64) -> u64;
 
+/// The result of a carry instruction and the carry out, given its operands and the carry in.
+pub(super) type CarryFn = fn([u64; 3], bool) -> (u64, bool);
+
 /// The result of a barrier reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reduction {
@@ -162,6 +165,28 @@ pub(super) enum Op {
         dst: Option<Slot>,
         not: Option<Slot>,
         ftz: bool,
+    },
+    /// A comparison for each half of a word.
+    SetPair {
+        compare: [Compare; 2],
+        combine: Option<(Bool, PredicateUse)>,
+        dst: [Option<Slot>; 2],
+    },
+    /// `one` where the comparison holds and zero elsewhere; of two comparisons in each half.
+    SetValue {
+        compare: Vec<Compare>,
+        combine: Option<(Bool, PredicateUse)>,
+        dst: Slot,
+        one: u32,
+        ftz: bool,
+    },
+    /// Arithmetic that reads or writes the carry flag, which is a predicate.
+    Carry {
+        function: CarryFn,
+        dst: Option<Reg>,
+        src: Vec<Reg>,
+        takes: Option<Slot>,
+        gives: Option<Slot>,
     },
     Logic {
         op: Bool,

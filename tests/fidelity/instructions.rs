@@ -212,7 +212,10 @@ impl Promise {
     }
 
     fn keeps(&self, kind: Kind, ours: u64, theirs: u64) -> bool {
-        let close = |high: bool| (value(kind, ours, high) - value(kind, theirs, high)).abs() <= self.absolute;
+        let close = |high: bool| {
+            let (ours, theirs) = (value(kind, ours, high), value(kind, theirs, high));
+            (ours - theirs).abs() <= self.absolute || ours.is_nan() && theirs.is_nan()
+        };
         distance(kind, ours, theirs) <= self.ulp || close(false) && close(true)
     }
 }

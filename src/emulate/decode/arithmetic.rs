@@ -1,5 +1,6 @@
 //! Integer and bit arithmetic, and the shape that all arithmetic shares.
 
+use super::halves::Modifiers;
 use super::words::{Ty, Words};
 use super::{Decoder, Fault};
 use crate::emulate::alu::{Alu, extract, f, insert, insert_lanes, lop3_lanes, multiply_flushing, pair, permute};
@@ -48,34 +49,44 @@ impl Decoder {
         if matches!(opcode, "prmt" | "lop3") {
             return self.bytes_and_tables(opcode, words, operands);
         }
-        let (ftz, sat) = (words.take("ftz"), words.take("sat"));
+        let with = Modifiers::take(words);
+        let (ftz, sat) = (with.ftz, with.sat);
         let part = words.one_of(&["wide", "hi", "lo"]);
         let rounding = words.one_of(&["rn", "rz", "rm", "rp", "approx", "full"]);
         let option = words.one_of(&["shiftamt", "l", "r"]);
         let wrap = words.one_of(&["wrap", "clamp"]);
         let ty = words.ty().map_err(|message| (self.span, message))?;
         let unknown = |decoder: &Self| decoder.refuse(format!("the emulator does not know `{}`", words.mnemonic()));
-        if let Some(mode @ ("rz" | "rm" | "rp")) = rounding {
-            return self.refuse(format!("the emulator does not round `.{mode}` in `{}`", words.mnemonic()));
-        }
-        if sat && !matches!((opcode, ty), ("add" | "sub" | "mul" | "fma" | "mad", Ty::F32)) {
-            return unknown(self);
-        }
-        if ftz && !matches!(ty, Ty::F32 | Ty::F32x2) {
-            return unknown(self);
-        }
+        let is_half = matches!(ty, Ty::F16 | Ty::F16x2 | Ty::Bf16 | Ty::Bf16x2);
+        let is_modified_half = is_half && (with != Modifiers::default() || matches!(opcode, "ex2" | "tanh"));
         let integer = matches!(ty, Ty::U(_) | Ty::S(_) | Ty::B(_) | Ty::U16x2 | Ty::S16x2);
-        let found = if integer {
+        // What has a function of its own for a modifier has it done there; flushing and saturation of singles is the warp's.
+        let known = match ty {
+            Ty::F32 => !with.relu && (!sat || matches!(opcode, "add" | "sub" | "mul" | "fma" | "mad")),
+            Ty::F32x2 => !with.relu && !sat && with.extreme == 0,
+            _ if integer => !ftz && with.extreme == 0,
+            Ty::F64 if rounding == Some("approx") => with == Modifiers { ftz, ..Modifiers::default() },
+            _ => is_half || with == Modifiers::default(),
+        };
+        if !known {
+            return unknown(self);
+        }
+        let found = if integer && (sat || with.relu) {
+            super::integer::modified(opcode, part, ty, sat, with.relu).map(|alu| (alu, [Source::Own; 4]))
+        } else if integer {
             integer_alu(opcode, part, option.or(wrap), ty)
         } else if part.is_some() || option.is_some() {
             None
         } else {
             let alu = match ty {
+                _ if is_modified_half => super::halves::alu(opcode, rounding, ty, with),
+                Ty::F32 if with.extreme != 0 => super::halves::singles(opcode, with.extreme),
                 Ty::F32x2 => super::float::packed(opcode, rounding, ftz),
+                _ if let Some(mode @ ("rz" | "rm" | "rp")) = rounding => super::directed::alu(opcode, mode, ty, ftz),
                 Ty::F32 if ftz && opcode == "mul" && matches!(rounding, None | Some("rn")) => {
                     Some(Alu::F2(f!(f32, f32 => f32; |a, b| multiply_flushing(a, b))))
                 }
-                _ => super::float::alu(opcode, rounding, ty),
+                _ => super::float::alu(opcode, rounding, ty, ftz),
             };
             alu.map(|alu| (alu, [Source::Own; 4]))
         };
@@ -87,7 +98,7 @@ impl Decoder {
         let count = match alu {
             Alu::F1(_) | Alu::W1(_) | Alu::G1(_) | Alu::K1(_) => 1,
             Alu::F2(_) | Alu::W2(_) | Alu::G2(_) | Alu::S64(_) => 2,
-            Alu::F3(_) | Alu::W3(_) | Alu::G3(_) | Alu::B64(_) => 3,
+            Alu::F3(_) | Alu::W3(_) | Alu::G3(_) | Alu::B64(_) | Alu::C64(_) => 3,
             Alu::F4(_) | Alu::I64(_) => 4,
         };
         if operands.len() != count + 1 {
@@ -110,8 +121,8 @@ impl Decoder {
             Alu::K1(_) => self.narrow_dst(&operands[0], 32)?,
             _ => self.wide_dst(&operands[0])?,
         };
-        // Packed singles flush for themselves.
-        let ftz = ftz && ty == Ty::F32;
+        // Halves, packed singles and integers do that for themselves.
+        let (ftz, sat) = (ftz && ty == Ty::F32, sat && ty == Ty::F32);
         Ok(Op::Alu { alu, dst, src, ftz: Flush { operands: ftz, result: ftz }, sat })
     }
 
@@ -208,7 +219,7 @@ fn integer_alu(opcode: &str, part: Option<&str>, option: Option<&str>, ty: Ty) -
     let shift = |alu: Option<Alu>| alu.map(|alu| (alu, [Source::Own, Source::Word, Source::Word, Source::Word]));
     match (opcode, part, option) {
         (_, None, None) if matches!(ty, Ty::U16x2 | Ty::S16x2) => own(pairs(opcode, ty)),
-        ("mul" | "mad" | "mul24", Some(part), None) => multiply(opcode, part, ty),
+        ("mul" | "mad" | "mul24" | "mad24", Some(part), None) => multiply(opcode, part, ty),
         (_, Some(_), _) => None,
         ("add", ..) => own(integers!(ty; |a, b| a.wrapping_add(b))),
         ("sub", ..) => own(integers!(ty; |a, b| a.wrapping_sub(b))),
@@ -249,6 +260,8 @@ fn integer_alu(opcode: &str, part: Option<&str>, option: Option<&str>, ty: Ty) -
             Ty::S(16) => Some(Alu::F3(f!(i16, i16, i16 => i16; |a, b, c| c.wrapping_add(a.abs_diff(b) as i16)))),
             Ty::U(32) => Some(Alu::F3(f!(u32, u32, u32 => u32; |a, b, c| c.wrapping_add(a.abs_diff(b))))),
             Ty::S(32) => Some(Alu::F3(f!(i32, i32, i32 => i32; |a, b, c| c.wrapping_add(a.abs_diff(b) as i32)))),
+            Ty::U(64) => Some(Alu::W3(f!(u64, u64, u64 => u64; |a, b, c| c.wrapping_add(a.abs_diff(b))))),
+            Ty::S(64) => Some(Alu::W3(f!(i64, i64, i64 => i64; |a, b, c| c.wrapping_add(a.abs_diff(b) as i64)))),
             _ => None,
         }),
         // Counts beyond the width shift everything out.
@@ -344,12 +357,6 @@ fn multiply(opcode: &str, part: &str, ty: Ty) -> Option<(Alu, [Source; 4])> {
     let own = [Source::Own; 4];
     Some(match (opcode, part, ty) {
         ("mul", "lo", _) => (integers!(ty; |a, b| a.wrapping_mul(b))?, own),
-        ("mul24", "lo", Ty::U(32)) => {
-            (Alu::F2(f!(u32, u32 => u32; |a, b| (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff))), own)
-        }
-        ("mul24", "lo", Ty::S(32)) => {
-            (Alu::F2(f!(i32, i32 => i32; |a, b| (a << 8 >> 8).wrapping_mul(b << 8 >> 8))), own)
-        }
         ("mul", "hi", Ty::U(16)) => {
             (Alu::F2(f!(u16, u16 => u16; |a, b| ((u32::from(a) * u32::from(b)) >> 16) as u16)), own)
         }
@@ -381,14 +388,6 @@ fn multiply(opcode: &str, part: &str, ty: Ty) -> Option<(Alu, [Source; 4])> {
         ("mad", "lo", Ty::U(64) | Ty::S(64)) => {
             (Alu::W3(f!(u64, u64, u64 => u64; |a, b, c| a.wrapping_mul(b).wrapping_add(c))), own)
         }
-        ("mad", "hi", Ty::U(32)) => (
-            Alu::F3(f!(u32, u32, u32 => u32; |a, b, c| (((u64::from(a) * u64::from(b)) >> 32) as u32).wrapping_add(c))),
-            own,
-        ),
-        ("mad", "hi", Ty::S(32)) => (
-            Alu::F3(f!(i32, i32, i32 => i32; |a, b, c| (((i64::from(a) * i64::from(b)) >> 32) as i32).wrapping_add(c))),
-            own,
-        ),
         ("mad", "wide", Ty::U(32)) => (
             Alu::G3(f!(u32, u32, u64 => u64; |a, b, c| (u64::from(a) * u64::from(b)).wrapping_add(c))),
             [Source::Own, Source::Own, Source::Double, Source::Own],
@@ -405,6 +404,6 @@ fn multiply(opcode: &str, part: &str, ty: Ty) -> Option<(Alu, [Source; 4])> {
             Alu::F3(f!(i16, i16, i32 => i32; |a, b, c| (i32::from(a) * i32::from(b)).wrapping_add(c))),
             [Source::Own, Source::Own, Source::Word, Source::Own],
         ),
-        _ => return None,
+        _ => (super::integer::multiply(opcode, part, ty)?, own),
     })
 }

@@ -2,11 +2,11 @@
 
 use half::{bf16, f16};
 
+use super::formats::{After, float_to_float, integer_to_float, pair_alu, to_tf32, widen_pair};
 use super::words::{Ty, Words};
 use super::{Decoder, Fault};
-use crate::emulate::alu::{Alu, bfloat_from_f32, bfloat_from_f64, canonical, f, half_from_f32, half_from_f64, quiet};
+use crate::emulate::alu::{Alu, canonical, f};
 use crate::emulate::program::{Flush, LOCAL_WINDOW, Op, PARAM_WINDOW, Reg, SHARED_WINDOW};
-use crate::emulate::tensor::Element;
 use crate::ptx::model::Operand;
 
 /// Float to integer: rounded as `$round` says, clamped to the type. NaN is zero from at most 32 bits to at most 32, and the
@@ -46,60 +46,6 @@ macro_rules! rounded {
             _ => None,
         }
     };
-}
-
-/// Rounds an `f32`'s bits to tf32 (10 bits of significand), to nearest, ties away from zero.
-/// Beyond the largest there is infinity; saturated, what the hardware makes of it and of NaN: one step less.
-fn round_tf32(value: f32, saturates: bool) -> u32 {
-    let bits = value.to_bits();
-    let rounded = if value.is_finite() { bits.wrapping_add(0x1000) } else { bits } & !0x1fff;
-    if saturates && rounded & 0x7f80_0000 == 0x7f80_0000 { rounded - 0x2000 } else { rounded }
-}
-
-/// Cuts a float to a half-width format towards zero: `f` rounds to nearest, and a result that grew is stepped back.
-fn f16_towards_zero(value: f32) -> f16 {
-    if value.is_nan() {
-        return half_from_f32(value);
-    }
-    let nearest = half_from_f32(value);
-    if nearest.to_f32().abs() > value.abs() { f16::from_bits(nearest.to_bits() - 1) } else { nearest }
-}
-
-fn bf16_towards_zero(value: f32) -> bf16 {
-    if value.is_nan() { bfloat_from_f32(value) } else { bf16::from_bits((value.to_bits() >> 16) as u16) }
-}
-
-/// `f32` to a narrow float by its exponent bits, significand bits and largest value, to nearest even, saturating; NaN is
-/// all ones.
-fn narrow_float(value: f32, exponent_bits: u32, significand_bits: u32, largest: f64) -> u8 {
-    let sign = if value.is_sign_negative() { 0x80 } else { 0 };
-    if value.is_nan() {
-        return 0x7f;
-    }
-    let magnitude = f64::from(value).abs().min(largest);
-    let bias = (1_i32 << (exponent_bits - 1)) - 1;
-    if magnitude == 0.0 {
-        return sign;
-    }
-    let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(1 - bias);
-    let step = 2.0_f64.powi(exponent - significand_bits as i32);
-    let rounded = ((magnitude / step).round_ties_even() * step).min(largest);
-    let exponent = ((rounded.to_bits() >> 52) as i32 - 1023).max(1 - bias);
-    let scaled = (rounded / 2.0_f64.powi(exponent - significand_bits as i32)) as u32;
-    let hidden = 1 << significand_bits;
-    let code =
-        if scaled < hidden { scaled } else { ((exponent + bias) as u32) << significand_bits | (scaled - hidden) };
-    sign | code as u8
-}
-
-/// `e4m3`: 4 exponent bits, largest 448.
-pub(super) fn e4m3(value: f32) -> u8 {
-    narrow_float(value, 4, 3, 448.0)
-}
-
-/// `e5m2`: 5 exponent bits, largest 57344.
-pub(super) fn e5m2(value: f32) -> u8 {
-    narrow_float(value, 5, 2, 57344.0)
 }
 
 impl Decoder {
@@ -166,8 +112,7 @@ impl Decoder {
     pub(super) fn cvt(&mut self, words: &mut Words, operands: &[Operand]) -> Result<Op, Fault> {
         let ftz = words.take("ftz");
         let sat = words.take("sat");
-        let satfinite = words.take("satfinite");
-        let relu = words.take("relu");
+        let after = After { sat, satfinite: words.take("satfinite"), relu: words.take("relu") };
         let mode = words.one_of(&["rni", "rzi", "rmi", "rpi", "rn", "rz", "rm", "rp", "rna"]);
         let to = words.ty().map_err(|message| (self.span, message))?;
         let unknown = format!("the emulator does not know `{}`", words.mnemonic());
@@ -175,23 +120,15 @@ impl Decoder {
             Ok(from) => from,
             Err(message) => return self.refuse(message),
         };
-        // Saturation to [0, 1] is done on f32 results alone.
-        if relu || sat && matches!(to, Ty::F16 | Ty::Bf16 | Ty::F64) {
-            return self.refuse(unknown);
-        }
-        let alu = match (to, operands.len()) {
-            (Ty::F16x2 | Ty::Bf16x2 | Ty::E4m3x2 | Ty::E5m2x2, 3) if from == Ty::F32 && !sat => {
-                pair_alu(to, mode, satfinite)
+        let is_pair = matches!(to, Ty::F16x2 | Ty::Bf16x2 | Ty::E4m3x2 | Ty::E5m2x2);
+        let alu = match (mode, operands.len()) {
+            (Some(mode), 3) if is_pair && from == Ty::F32 => pair_alu(to, from, mode, after),
+            (Some(mode), 2) if is_pair && from == Ty::F16x2 => pair_alu(to, from, mode, after),
+            (Some("rn"), 2) if to == Ty::F16x2 && matches!(from, Ty::E4m3x2 | Ty::E5m2x2) => {
+                (!sat && !after.satfinite).then(|| widen_pair(from, after.relu))
             }
-            (Ty::Tf32, 2) if from == Ty::F32 && mode == Some("rna") => Some(Alu::F1(if satfinite {
-                f!(f32 => u32; |a| round_tf32(a, true))
-            } else {
-                f!(f32 => u32; |a| round_tf32(a, false))
-            })),
-            (Ty::F16x2, 2) if matches!(from, Ty::E4m3x2 | Ty::E5m2x2) && mode == Some("rn") && !sat => {
-                Some(widen_pair(from))
-            }
-            (_, 2) if !satfinite => convert_alu(to, from, mode, sat),
+            (Some(mode), 2) if to == Ty::Tf32 && from == Ty::F32 => to_tf32(mode, after),
+            (_, 2) => convert_alu(to, from, mode, after),
             _ => None,
         };
         let Some(alu) = alu else { return self.refuse(unknown) };
@@ -207,7 +144,7 @@ impl Decoder {
             if to.bits() == 64 { self.wide_dst(&operands[0])? } else { self.narrow_dst(&operands[0], to.bits())? };
         // A single that is flushed on its way to a double loses its NaN, too.
         let alu = match (ftz, from, to) {
-            (true, Ty::F32, Ty::F64) => Alu::G1(f!(f32 => f64; |a| f64::from(canonical(a)))),
+            (true, Ty::F32, Ty::F64) if !sat => Alu::G1(f!(f32 => f64; |a| f64::from(canonical(a)))),
             _ => alu,
         };
         // Flushing concerns f32 sources and results alone; saturation of floats is done on the result.
@@ -239,52 +176,21 @@ impl Decoder {
     }
 }
 
-/// Two `f32` to a pair: the first operand goes to the high half.
-fn pair_alu(to: Ty, mode: Option<&str>, satfinite: bool) -> Option<Alu> {
-    Some(Alu::F2(match (to, mode, satfinite) {
-        (Ty::F16x2, Some("rn"), false) => f!(f32, f32 => [f16; 2]; |a, b| [half_from_f32(b), half_from_f32(a)]),
-        (Ty::F16x2, Some("rz"), false) => f!(f32, f32 => [f16; 2]; |a, b| [f16_towards_zero(b), f16_towards_zero(a)]),
-        (Ty::Bf16x2, Some("rn"), false) => f!(f32, f32 => [bf16; 2]; |a, b| [bfloat_from_f32(b), bfloat_from_f32(a)]),
-        (Ty::Bf16x2, Some("rz"), false) => {
-            f!(f32, f32 => [bf16; 2]; |a, b| [bf16_towards_zero(b), bf16_towards_zero(a)])
-        }
-        (Ty::E4m3x2, Some("rn"), true) => f!(f32, f32 => u16; |a, b| u16::from_le_bytes([e4m3(b), e4m3(a)])),
-        (Ty::E5m2x2, Some("rn"), true) => f!(f32, f32 => u16; |a, b| u16::from_le_bytes([e5m2(b), e5m2(a)])),
-        _ => return None,
-    }))
-}
-
-/// A double's NaN as a half's, with the upper bits of its payload.
-fn nan_half(value: f64) -> f16 {
-    let bits = value.to_bits();
-    f16::from_bits((bits >> 48) as u16 & 0x8000 | 0x7e00 | (bits >> 42) as u16 & 0x1ff)
-}
-
-/// Two narrow floats to two halves, which hold all their values.
-fn widen_pair(from: Ty) -> Alu {
-    fn halves(word: u16, element: Element) -> [f16; 2] {
-        [0, 1].map(|place| half_from_f32(element.value(word.into(), place)))
-    }
-    Alu::F1(if from == Ty::E4m3x2 {
-        f!(u16 => [f16; 2]; |a| halves(a, Element::E4m3))
-    } else {
-        f!(u16 => [f16; 2]; |a| halves(a, Element::E5m2))
-    })
-}
-
-fn convert_alu(to: Ty, from: Ty, mode: Option<&str>, sat: bool) -> Option<Alu> {
+fn convert_alu(to: Ty, from: Ty, mode: Option<&str>, after: After) -> Option<Alu> {
     let is_integer = |ty: Ty| matches!(ty, Ty::U(_) | Ty::S(_));
+    let plain = !after.relu && !after.satfinite;
     match (is_integer(from), is_integer(to), mode) {
-        (true, true, None) => integer_alu(to, from, sat),
-        (true, false, Some("rn")) => integer_to_float(to, from),
-        (false, true, Some(mode)) => match from {
+        (true, true, None) if plain => integer_alu(to, from, after.sat),
+        // Saturation of singles to [0, 1] is done on the result.
+        (true, false, Some(mode)) if plain && (!after.sat || to == Ty::F32) => integer_to_float(to, from, mode),
+        (false, true, Some(mode)) if plain => match from {
             Ty::F16 => rounded!(f16, F1, G1, to, |a: f16| a.to_f64(), mode),
             Ty::Bf16 => rounded!(bf16, F1, G1, to, |a: bf16| a.to_f64(), mode),
             Ty::F32 => rounded!(f32, F1, G1, to, |a: f32| f64::from(a), mode),
             Ty::F64 => rounded!(f64, K1, W1, to, |a: f64| a, mode),
             _ => None,
         },
-        (false, false, mode) => float_to_float(to, from, mode),
+        (false, false, mode) => float_to_float(to, from, mode, after),
         _ => None,
     }
 }
@@ -325,90 +231,5 @@ fn integer_alu(to: Ty, from: Ty, sat: bool) -> Option<Alu> {
         Ty::U(64) => row!(u64, K1, W1),
         Ty::S(64) => row!(i64, K1, W1),
         _ => None,
-    }
-}
-
-fn integer_to_float(to: Ty, from: Ty) -> Option<Alu> {
-    macro_rules! row {
-        ($from:ty, $narrow:ident, $wide:ident) => {
-            match to {
-                Ty::F32 => Some(Alu::$narrow(f!($from => f32; |a| a as f32))),
-                Ty::F64 => Some(Alu::$wide(f!($from => f64; |a| a as f64))),
-                // Integers of up to 32 bits are exact in f64, from which a half is rounded once.
-                Ty::F16 if from.bits() <= 32 => Some(Alu::$narrow(f!($from => f16; |a| half_from_f64(a as f64)))),
-                Ty::Bf16 if from.bits() <= 32 => Some(Alu::$narrow(f!($from => bf16; |a| bfloat_from_f64(a as f64)))),
-                _ => None,
-            }
-        };
-    }
-    match from {
-        Ty::U(8) => row!(u8, F1, G1),
-        Ty::S(8) => row!(i8, F1, G1),
-        Ty::U(16) => row!(u16, F1, G1),
-        Ty::S(16) => row!(i16, F1, G1),
-        Ty::U(32) => row!(u32, F1, G1),
-        Ty::S(32) => row!(i32, F1, G1),
-        Ty::U(64) => row!(u64, K1, W1),
-        Ty::S(64) => row!(i64, K1, W1),
-        _ => None,
-    }
-}
-
-fn float_to_float(to: Ty, from: Ty, mode: Option<&str>) -> Option<Alu> {
-    Some(match (from, to, mode) {
-        (Ty::F16, Ty::F32, None) => Alu::F1(f!(f16 => f32; |a| canonical(a.to_f32()))),
-        // NaN keeps its bits, unlike that of halves.
-        (Ty::Bf16, Ty::F32, None) => Alu::F1(f!(u16 => u32; |a| u32::from(a) << 16)),
-        (Ty::F16, Ty::F64, None) => Alu::G1(f!(f16 => f64; |a| a.to_f64())),
-        (Ty::F32, Ty::F64, None) => Alu::G1(f!(f32 => f64; |a| f64::from(a))),
-        (Ty::F64, Ty::F32, Some("rn")) => Alu::K1(f!(f64 => f32; |a| quiet(a) as f32)),
-        (Ty::F32, Ty::F16, Some("rn")) => Alu::F1(f!(f32 => f16; |a| half_from_f32(a))),
-        (Ty::F32, Ty::F16, Some("rz")) => Alu::F1(f!(f32 => f16; |a| f16_towards_zero(a))),
-        (Ty::F32, Ty::Bf16, Some("rn")) => Alu::F1(f!(f32 => bf16; |a| bfloat_from_f32(a))),
-        (Ty::F32, Ty::Bf16, Some("rz")) => Alu::F1(f!(f32 => bf16; |a| bf16_towards_zero(a))),
-        // Without a rounding: to nearest, as ptxas takes it (Triton writes it where the value fits).
-        (Ty::F16, Ty::Bf16, None | Some("rn")) => Alu::F1(f!(f16 => bf16; |a| bfloat_from_f32(a.to_f32()))),
-        (Ty::Bf16, Ty::F16, None | Some("rn")) => Alu::F1(f!(bf16 => f16; |a| half_from_f32(a.to_f32()))),
-        (Ty::F64, Ty::F16, Some("rn")) => {
-            Alu::K1(f!(f64 => f16; |a| if a.is_nan() { nan_half(a) } else { half_from_f64(a) }))
-        }
-        (Ty::F32, Ty::F32, Some("rni")) => Alu::F1(f!(f32 => f32; |a| canonical(a.round_ties_even()))),
-        (Ty::F32, Ty::F32, Some("rzi")) => Alu::F1(f!(f32 => f32; |a| canonical(a.trunc()))),
-        (Ty::F32, Ty::F32, Some("rmi")) => Alu::F1(f!(f32 => f32; |a| canonical(a.floor()))),
-        (Ty::F32, Ty::F32, Some("rpi")) => Alu::F1(f!(f32 => f32; |a| canonical(a.ceil()))),
-        (Ty::F32, Ty::F32, None) => Alu::F1(f!(f32 => f32; |a| canonical(a))),
-        (Ty::F64, Ty::F64, Some("rni")) => Alu::W1(f!(f64 => f64; |a| quiet(a.round_ties_even()))),
-        (Ty::F64, Ty::F64, Some("rzi")) => Alu::W1(f!(f64 => f64; |a| quiet(a.trunc()))),
-        (Ty::F64, Ty::F64, Some("rmi")) => Alu::W1(f!(f64 => f64; |a| quiet(a.floor()))),
-        (Ty::F64, Ty::F64, Some("rpi")) => Alu::W1(f!(f64 => f64; |a| quiet(a.ceil()))),
-        _ => return None,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn narrow_floats() {
-        assert_eq!(e4m3(1.0), 0x38);
-        assert_eq!(e4m3(-448.0), 0xfe);
-        assert_eq!(e4m3(1e9), 0x7e);
-        assert_eq!(e4m3(2.0_f32.powi(-9)), 0x01);
-        assert_eq!(e4m3(2.0_f32.powi(-10)), 0x00);
-        assert_eq!(e4m3(1.0625), 0x38);
-        assert_eq!(e4m3(1.1875), 0x3a);
-        assert_eq!(e4m3(f32::NAN), 0x7f);
-        assert_eq!(e5m2(57344.0), 0x7b);
-        assert_eq!(e5m2(1.0), 0x3c);
-        assert_eq!(e5m2(-0.0), 0x80);
-    }
-
-    #[test]
-    fn tf32_rounds_ties_away() {
-        assert_eq!(round_tf32(f32::from_bits(0x3f80_1000), false), 0x3f80_2000);
-        assert_eq!(round_tf32(f32::from_bits(0x3f80_0fff), false), 0x3f80_0000);
-        assert_eq!(round_tf32(f32::INFINITY, false), f32::INFINITY.to_bits());
-        assert_eq!(round_tf32(f32::MAX, true), 0x7f7f_e000);
     }
 }

@@ -1,18 +1,13 @@
-//! Floating arithmetic, comparison and selection.
-
-use std::cmp::Ordering;
+//! Floating arithmetic.
 
 use half::{bf16, f16};
 
-use super::words::{Ty, Words};
-use super::{Decoder, Fault};
+use super::words::Ty;
 use crate::emulate::alu::{
-    Alu, Compare32, Compare64, bfloat_from_f32, bfloat_from_f64, canonical, compare, f, fma_bf16, fma_f16, fma_f32,
-    fma_f64, half_from_f32, half_from_f64, max_f32, max_f64, min_f32, min_f64, pair, quiet, rsqrt_f32, subtract_f64,
+    Alu, bfloat_from_f32, canonical, f, fma_bf16, fma_f16, fma_f32, fma_f64, half_from_f32, max_f32, max_f64, min_f32,
+    min_f64, pair, quiet, rsqrt_f32, subtract_f64,
 };
 use crate::emulate::lanes::{F32x2, flush};
-use crate::emulate::program::{Bool, Compare, Flush, Op};
-use crate::ptx::model::Operand;
 
 /// Two operands in every floating format, computed in f32 or f64 and rounded once: a format's sums and products are exact
 /// in one twice as wide, or rounding twice is known to be harmless (24 ≥ 2·11 + 2).
@@ -81,8 +76,23 @@ fn flushed(value: f32) -> f32 {
     f32::from_bits(flush(value.to_bits()))
 }
 
+/// The reciprocal square root of a double: −0 gives −∞.
+fn rsqrt_f64(value: f64) -> f64 {
+    if value == 0.0 { f64::INFINITY.copysign(value) } else { quiet(1.0 / value.sqrt()) }
+}
+
+/// A gross approximation, as the hardware has it of doubles: of the upper word of the operand, to the upper word of the
+/// result, both without subnormals.
+fn gross(value: f64, function: fn(f64) -> f64) -> f64 {
+    let upper = |value: f64| {
+        let bits = value.to_bits() & !0xffff_ffff;
+        f64::from_bits(if value.is_subnormal() { bits & 1 << 63 } else { bits })
+    };
+    upper(function(upper(value)))
+}
+
 /// The function of a floating instruction with round-to-nearest or an approximation.
-pub(super) fn alu(opcode: &str, rounding: Option<&str>, ty: Ty) -> Option<Alu> {
+pub(super) fn alu(opcode: &str, rounding: Option<&str>, ty: Ty, ftz: bool) -> Option<Alu> {
     let nearest = matches!(rounding, None | Some("rn"));
     match opcode {
         "add" if nearest => all_floats2!(ty; |a, b| a + b, |a: f32, b: f32| a + b),
@@ -143,6 +153,7 @@ pub(super) fn alu(opcode: &str, rounding: Option<&str>, ty: Ty) -> Option<Alu> {
         "rcp" => match (rounding, ty) {
             (Some("rn" | "approx"), Ty::F32) => Some(Alu::F1(f!(f32 => f32; |a| canonical(1.0 / a)))),
             (Some("rn"), Ty::F64) => Some(Alu::W1(f!(f64 => f64; |a| 1.0 / a))),
+            (Some("approx"), Ty::F64) => Some(Alu::W1(f!(f64 => f64; |a| gross(a, |a| 1.0 / a)))),
             _ => None,
         },
         "sqrt" => match (rounding, ty) {
@@ -150,11 +161,12 @@ pub(super) fn alu(opcode: &str, rounding: Option<&str>, ty: Ty) -> Option<Alu> {
             (Some("rn"), Ty::F64) => Some(Alu::W1(f!(f64 => f64; |a| a.sqrt()))),
             _ => None,
         },
+        "rsqrt" if rounding == Some("approx") && ty == Ty::F64 => {
+            Some(Alu::W1(if ftz { f!(f64 => f64; |a| gross(a, rsqrt_f64)) } else { f!(f64 => f64; |a| rsqrt_f64(a)) }))
+        }
         "rsqrt" if rounding == Some("approx") && ty == Ty::F32 => Some(Alu::F1(f!(f32 => f32; |a| rsqrt_f32(a)))),
         "ex2" if rounding == Some("approx") => match ty {
             Ty::F32 => Some(Alu::F1(f!(f32 => f32; |a| canonical(f64::from(a).exp2() as f32)))),
-            Ty::F16 => Some(Alu::F1(f!(f16 => f16; |a| half_from_f64(a.to_f64().exp2())))),
-            Ty::Bf16 => Some(Alu::F1(f!(bf16 => bf16; |a| bfloat_from_f64(a.to_f64().exp2())))),
             _ => None,
         },
         "lg2" if rounding == Some("approx") && ty == Ty::F32 => {
@@ -170,150 +182,5 @@ pub(super) fn alu(opcode: &str, rounding: Option<&str>, ty: Ty) -> Option<Alu> {
             Some(Alu::F1(f!(f32 => f32; |a| canonical(f64::from(a).tanh() as f32))))
         }
         _ => None,
-    }
-}
-
-/// A comparison: the function of its bank.
-enum CompareFn {
-    Narrow(Compare32),
-    Wide(Compare64),
-}
-
-/// The names of comparisons.
-const COMPARISONS: [&str; 18] = [
-    "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
-];
-
-macro_rules! ordered {
-    ($variant:ident, $name:expr, $rust:ty) => {
-        Some(CompareFn::$variant(match $name {
-            "eq" => compare!($rust; |a, b| a == b),
-            "ne" => compare!($rust; |a, b| a != b),
-            "lt" | "lo" => compare!($rust; |a, b| a < b),
-            "le" | "ls" => compare!($rust; |a, b| a <= b),
-            "gt" | "hi" => compare!($rust; |a, b| a > b),
-            "ge" | "hs" => compare!($rust; |a, b| a >= b),
-            _ => return None,
-        }))
-    };
-}
-
-macro_rules! floating {
-    ($variant:ident, $name:expr, $rust:ty) => {
-        Some(CompareFn::$variant(match $name {
-            "eq" => compare!($rust; |a, b| a == b),
-            "ne" => compare!($rust; |a, b| a.partial_cmp(&b).is_some_and(Ordering::is_ne)),
-            "lt" => compare!($rust; |a, b| a < b),
-            "le" => compare!($rust; |a, b| a <= b),
-            "gt" => compare!($rust; |a, b| a > b),
-            "ge" => compare!($rust; |a, b| a >= b),
-            "equ" => compare!($rust; |a, b| a.partial_cmp(&b).is_none_or(Ordering::is_eq)),
-            "neu" => compare!($rust; |a, b| a != b),
-            "ltu" => compare!($rust; |a, b| a.partial_cmp(&b).is_none_or(Ordering::is_lt)),
-            "leu" => compare!($rust; |a, b| a.partial_cmp(&b).is_none_or(Ordering::is_le)),
-            "gtu" => compare!($rust; |a, b| a.partial_cmp(&b).is_none_or(Ordering::is_gt)),
-            "geu" => compare!($rust; |a, b| a.partial_cmp(&b).is_none_or(Ordering::is_ge)),
-            "num" => compare!($rust; |a, b| !a.is_nan() && !b.is_nan()),
-            "nan" => compare!($rust; |a, b| a.is_nan() || b.is_nan()),
-            _ => return None,
-        }))
-    };
-}
-
-fn comparison(name: &str, ty: Ty) -> Option<CompareFn> {
-    match ty {
-        Ty::U(16) | Ty::B(16) => ordered!(Narrow, name, u16),
-        Ty::S(16) => ordered!(Narrow, name, i16),
-        Ty::U(32) | Ty::B(32) => ordered!(Narrow, name, u32),
-        Ty::S(32) => ordered!(Narrow, name, i32),
-        Ty::U(64) | Ty::B(64) => ordered!(Wide, name, u64),
-        Ty::S(64) => ordered!(Wide, name, i64),
-        Ty::F16 => floating!(Narrow, name, f16),
-        Ty::Bf16 => floating!(Narrow, name, bf16),
-        Ty::F32 => floating!(Narrow, name, f32),
-        Ty::F64 => floating!(Wide, name, f64),
-        _ => None,
-    }
-}
-
-impl Decoder {
-    /// The comparison of `setp` and `set`, with the operands at `a` and `b`.
-    fn compare(&mut self, words: &mut Words, a: &Operand, b: &Operand, ty: Ty) -> Result<Compare, Fault> {
-        let unknown = format!("the emulator does not know the comparison in `{}`", words.mnemonic());
-        let Some(name) = words.one_of(&COMPARISONS) else { return self.refuse(unknown) };
-        match comparison(name, ty) {
-            Some(CompareFn::Narrow(function)) => Ok(Compare::C32(function, self.narrow(a, ty)?, self.narrow(b, ty)?)),
-            Some(CompareFn::Wide(function)) => Ok(Compare::C64(function, self.wide(a, ty)?, self.wide(b, ty)?)),
-            None => self.refuse(unknown),
-        }
-    }
-
-    fn combination(&self, words: &mut Words) -> Option<Bool> {
-        words.one_of(&["and", "or", "xor"]).map(|word| match word {
-            "and" => Bool::And,
-            "or" => Bool::Or,
-            _ => Bool::Xor,
-        })
-    }
-
-    pub(super) fn setp(&mut self, words: &mut Words, operands: &[Operand]) -> Result<Op, Fault> {
-        let ftz = words.take("ftz");
-        let op = self.combination(words);
-        let ty = words.ty().map_err(|message| (self.span, message))?;
-        let (target, a, b, c) = match (operands, op) {
-            ([target, a, b], None) => (target, a, b, None),
-            ([target, a, b, c], Some(op)) => (target, a, b, Some((op, self.predicate(c)?))),
-            _ => {
-                return self
-                    .refuse("expected a destination, two operands, and a predicate where there is and, or, xor");
-            }
-        };
-        let (dst, not) = match target {
-            Operand::Pair(dst, not) => (self.predicate_dst(dst)?, self.predicate_dst(not)?),
-            dst => (self.predicate_dst(dst)?, None),
-        };
-        let compare = self.compare(words, a, b, ty)?;
-        Ok(Op::Set { compare, combine: c, dst, not, ftz })
-    }
-
-    /// `set`: all ones or 1.0 where the comparison holds. Made of a comparison and a selection: not in common use.
-    pub(super) fn set(&mut self, words: &mut Words, operands: &[Operand]) -> Result<Op, Fault> {
-        self.refuse(format!(
-            "the emulator does not know `{}` of {} operands: use setp and selp",
-            words.mnemonic(),
-            operands.len()
-        ))
-    }
-
-    pub(super) fn selp(&mut self, words: &mut Words, operands: &[Operand]) -> Result<Op, Fault> {
-        let ty = words.ty().map_err(|message| (self.span, message))?;
-        let [dst, a, b, by] = self.exactly::<4>(operands)?;
-        let by = self.predicate(by)?;
-        if ty.bits() == 64 {
-            let (a, b) = (self.wide(a, ty)?, self.wide(b, ty)?);
-            return Ok(Op::Select64 { dst: self.wide_dst(dst)?, a, b, by });
-        }
-        let (a, b) = (self.narrow(a, ty)?, self.narrow(b, ty)?);
-        Ok(Op::Select32 { dst: self.narrow_dst(dst, ty.bits())?, a, b, by })
-    }
-
-    pub(super) fn slct(&mut self, words: &mut Words, operands: &[Operand]) -> Result<Op, Fault> {
-        let ftz = words.take("ftz");
-        let ty = words.ty().map_err(|message| (self.span, message))?;
-        let by = words.ty().map_err(|message| (self.span, message))?;
-        let [dst, a, b, c] = self.exactly::<4>(operands)?;
-        let alu = match (ty.bits(), by) {
-            (16, Ty::S(32)) | (32, Ty::S(32)) => {
-                Alu::F3(f!(u32, u32, i32 => u32; |a, b, c| if c >= 0 { a } else { b }))
-            }
-            // Flushed, a negative denormal is −0, which is not under zero.
-            (32, Ty::F32) if ftz => {
-                Alu::F3(f!(u32, u32, u32 => u32; |a, b, c| if f32::from_bits(flush(c)) >= 0.0 { a } else { b }))
-            }
-            (32, Ty::F32) => Alu::F3(f!(u32, u32, f32 => u32; |a, b, c| if c >= 0.0 { a } else { b })),
-            _ => return self.refuse(format!("the emulator does not know `{}`", words.mnemonic())),
-        };
-        let src = [self.narrow(a, ty)?, self.narrow(b, ty)?, self.narrow(c, by)?, 0];
-        Ok(Op::Alu { alu, dst: self.narrow_dst(dst, ty.bits())?, src, ftz: Flush::NONE, sat: false })
     }
 }

@@ -6,10 +6,15 @@
 mod arithmetic;
 mod asynchrony;
 mod bulk;
+mod compare;
 mod control;
 mod convert;
 mod data;
+mod directed;
 mod float;
+mod formats;
+mod halves;
+mod integer;
 mod matrix;
 mod operands;
 mod tcgen05;
@@ -104,6 +109,8 @@ struct Decoder {
     is_asynchronous: bool,
     module_bytes: Vec<u8>,
     dynamic: Vec<(String, u64)>,
+    /// The predicate that holds the carry flag, if an instruction uses it.
+    carry_flag: Option<Slot>,
     listing: Listing,
     /// What the instruction that is being decoded writes.
     written: RefCell<Vec<Reg>>,
@@ -131,6 +138,7 @@ pub(super) fn decode(program: &Program, source: &str, function: &Function) -> Re
         is_asynchronous: false,
         module_bytes: Vec::new(),
         dynamic: Vec::new(),
+        carry_flag: None,
         listing: Listing::default(),
         written: RefCell::default(),
     };
@@ -404,12 +412,19 @@ impl Decoder {
         let mut words = Words::new(instruction);
         let operands = instruction.operands.as_slice();
         let op = match instruction.opcode.as_str() {
-            "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max" | "mul24" | "sad"
-            | "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "bfe" | "bfi" | "brev" | "clz"
-            | "popc" | "bfind" | "prmt" | "lop3" | "copysign" | "rcp" | "sqrt" | "rsqrt" | "ex2" | "lg2" | "sin"
-            | "cos" | "tanh" => self.arithmetic(&instruction.opcode, &mut words, operands)?,
+            "addc" | "subc" | "madc" => self.carried(&instruction.opcode, &mut words, operands)?,
+            "add" | "sub" | "mad" if instruction.modifiers.iter().any(|word| word == "cc") => {
+                self.carried(&instruction.opcode, &mut words, operands)?
+            }
+            "dp4a" | "dp2a" | "bmsk" | "szext" => self.fields(&instruction.opcode, &mut words, operands)?,
+            "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max" | "mul24"
+            | "mad24" | "sad" | "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "bfe" | "bfi"
+            | "brev" | "clz" | "popc" | "bfind" | "prmt" | "lop3" | "copysign" | "rcp" | "sqrt" | "rsqrt" | "ex2"
+            | "lg2" | "sin" | "cos" | "tanh" => self.arithmetic(&instruction.opcode, &mut words, operands)?,
             "setp" => self.setp(&mut words, operands)?,
             "set" => self.set(&mut words, operands)?,
+            "testp" => self.testp(&mut words, operands)?,
+            "isspacep" => self.is_in_space(&mut words, operands)?,
             "selp" => self.selp(&mut words, operands)?,
             "slct" => self.slct(&mut words, operands)?,
             "mov" => self.mov(&mut words, operands)?,

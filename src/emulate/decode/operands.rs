@@ -125,6 +125,9 @@ impl Decoder {
             if let Some(special) = Special::from_name(name) {
                 return self.special(special);
             }
+            if name == "WARP_SZ" {
+                return self.constant32(LANES as u32);
+            }
         }
         match self.variable_address(operand) {
             Some(address) => self.constant32(address as u32),
@@ -144,6 +147,9 @@ impl Decoder {
                 Width::Wide => Ok(register.slot),
                 _ => self.refuse(format!("{name} has not the width of a 64-bit operand")),
             };
+        }
+        if matches!(operand, Operand::Name(name) if name == "WARP_SZ") {
+            return self.constant64(LANES as u64);
         }
         match self.variable_address(operand) {
             Some(address) => self.constant64(address),

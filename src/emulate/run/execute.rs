@@ -7,7 +7,7 @@ use super::cluster::Context;
 use super::warp::Warp;
 use crate::emulate::alu::Alu;
 use crate::emulate::lanes::{FULL, LANES, flush};
-use crate::emulate::program::{Bool, Compare, Flush, Op, Slot};
+use crate::emulate::program::{Bool, Compare, Flush, Op, PredicateUse, Slot};
 
 impl Warp {
     pub(super) fn execute(&mut self, op: &Op, active: u32, line: u32, context: &mut Context) -> Run<()> {
@@ -33,6 +33,55 @@ impl Warp {
                 }
                 if let Some(not) = not {
                     self.write_predicate_carried(*not, fails, defined, active);
+                }
+                Ok(())
+            }
+            Op::SetPair { compare, combine, dst } => {
+                for (compare, dst) in compare.iter().zip(dst) {
+                    let (holds, defined) = self.compare_combined(*compare, false, *combine);
+                    if let Some(dst) = dst {
+                        self.write_predicate_carried(*dst, holds, defined, active);
+                    }
+                }
+                Ok(())
+            }
+            Op::SetValue { compare, combine, dst, one, ftz } => {
+                let mut values = [0; LANES];
+                let mut defined = FULL;
+                for (half, compare) in compare.iter().enumerate() {
+                    let (holds, half_defined) = self.compare_combined(*compare, *ftz, *combine);
+                    defined &= half_defined;
+                    for (lane, value) in values.iter_mut().enumerate() {
+                        *value |= (holds >> lane & 1) * one << (16 * half);
+                    }
+                }
+                self.write32(*dst, &values, active);
+                self.define32(*dst, defined, active);
+                Ok(())
+            }
+            Op::Carry { function, dst, src, takes, gives } => {
+                let (carry, mut defined) = match takes {
+                    Some(slot) => self.carry_predicate(PredicateUse { slot: *slot, negated: false }),
+                    None => (0, FULL),
+                };
+                let mut operands = [[0; LANES]; 3];
+                for (operand, src) in operands.iter_mut().zip(src) {
+                    let (values, values_defined) = self.carry(*src);
+                    *operand = values;
+                    defined &= values_defined;
+                }
+                let mut values = [0; LANES];
+                let mut carries = 0;
+                for lane in 0..LANES {
+                    let (value, carried) = function(operands.map(|operand| operand[lane]), carry >> lane & 1 == 1);
+                    values[lane] = value;
+                    carries |= u32::from(carried) << lane;
+                }
+                if let Some(dst) = dst {
+                    self.write_carried(*dst, &values, defined, active);
+                }
+                if let Some(gives) = gives {
+                    self.write_predicate_carried(*gives, carries, defined, active);
                 }
                 Ok(())
             }
@@ -137,6 +186,18 @@ impl Warp {
         }
     }
 
+    /// A comparison combined with a predicate, and the lanes in which all that is defined.
+    fn compare_combined(&self, compare: Compare, ftz: bool, combine: Option<(Bool, PredicateUse)>) -> (u32, u32) {
+        let (holds, defined) = self.compare(compare, ftz);
+        match combine {
+            None => (holds, defined),
+            Some((op, by)) => {
+                let (by, by_defined) = self.carry_predicate(by);
+                (op.apply(holds, by), defined & by_defined)
+            }
+        }
+    }
+
     /// A comparison, and the lanes in which its operands are defined.
     pub(super) fn compare(&self, compare: Compare, ftz: bool) -> (u32, u32) {
         match compare {
@@ -219,6 +280,10 @@ impl Warp {
             Alu::G3(function) => {
                 function(&r[a], &r[b], &w[c], &mut wide);
                 (true, ready[a] & ready[b] & wide_ready[c])
+            }
+            Alu::C64(function) => {
+                function(&w[a], &w[b], &r[c], &mut wide);
+                (true, wide_ready[a] & wide_ready[b] & ready[c])
             }
             Alu::S64(function) => {
                 function(&w[a], &r[b], &mut wide);
