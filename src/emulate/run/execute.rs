@@ -52,7 +52,7 @@ impl Warp {
                     let (holds, half_defined) = self.compare_combined(*compare, *ftz, *combine);
                     defined &= half_defined;
                     for (lane, value) in values.iter_mut().enumerate() {
-                        *value |= (holds >> lane & 1) * one << (16 * half);
+                        *value |= ((holds >> lane & 1) * one) << (16 * half);
                     }
                 }
                 self.write32(*dst, &values, active);
