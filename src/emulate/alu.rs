@@ -139,7 +139,7 @@ pub(super) fn fma_f32() -> Fn3 {
 }
 
 /// Canonical NaN of PTX's float instructions.
-const NAN: f32 = f32::from_bits(0x7fff_ffff);
+pub(super) const NAN: f32 = f32::from_bits(0x7fff_ffff);
 
 /// NaN results are canonical, whatever NaN went in.
 #[inline(always)]

@@ -138,6 +138,9 @@ fn in_space(space: &str) -> Option<Compare64> {
     })
 }
 
+/// Two operands, and what the result of their comparison is combined with.
+type Compared<'a> = ([&'a Operand; 2], Option<(Bool, PredicateUse)>);
+
 impl Decoder {
     /// The comparison of `setp` and `set`, with the operands at `a` and `b`: of pairs two.
     fn compare(
@@ -173,11 +176,7 @@ impl Decoder {
     }
 
     /// The operands of a comparison after its destination, the last of which is a predicate where there is `op`.
-    fn compared<'a>(
-        &self,
-        operands: &'a [Operand],
-        op: Option<Bool>,
-    ) -> Result<([&'a Operand; 2], Option<(Bool, PredicateUse)>), Fault> {
+    fn compared<'a>(&self, operands: &'a [Operand], op: Option<Bool>) -> Result<Compared<'a>, Fault> {
         match (operands, op) {
             ([a, b], None) => Ok(([a, b], None)),
             ([a, b, c], Some(op)) => Ok(([a, b], Some((op, self.predicate(c)?)))),

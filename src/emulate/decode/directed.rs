@@ -1,7 +1,7 @@
 //! Arithmetic of singles and doubles that rounds towards zero, down or up.
 
 use super::words::Ty;
-use crate::emulate::alu::{Alu, add_f64, canonical, f, fma_f64, multiply_f64, subtract_f64};
+use crate::emulate::alu::{Alu, NAN, add_f64, canonical, f, fma_f64, multiply_f64, subtract_f64};
 use crate::emulate::rounding::{add, divide, fuse, invert, modes, multiply, root, subtract};
 
 /// The function of `opcode` in the rounding `mode`. Where singles flush, results that are tiny before rounding are zero.
@@ -32,7 +32,8 @@ pub(super) fn alu(opcode: &str, mode: &str, ty: Ty, ftz: bool) -> Option<Alu> {
         "fma" | "mad" => both!(F3, W3; |a, b, c| fuse, canonical(a.mul_add(b, c)), fma_f64(a, b, c)),
         "div" => both!(F2, W2; |a, b| divide, canonical(a / b), a / b),
         "rcp" => both!(F1, W1; |a| invert, canonical(1.0 / a), 1.0 / a),
-        "sqrt" => both!(F1, W1; |a| root, canonical(a.sqrt()), a.sqrt()),
+        // Zeros and the infinity are their own roots. (The compiler drops a `canonical` of roots that it knows to be NaN.)
+        "sqrt" => both!(F1, W1; |a| root, if a >= 0.0 { a } else { NAN }, a.sqrt()),
         _ => None,
     }
 }

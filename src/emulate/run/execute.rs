@@ -52,7 +52,7 @@ impl Warp {
                     let (holds, half_defined) = self.compare_combined(*compare, *ftz, *combine);
                     defined &= half_defined;
                     for (lane, value) in values.iter_mut().enumerate() {
-                        *value |= (holds >> lane & 1) * one << (16 * half);
+                        *value |= ((holds >> lane & 1) * one) << (16 * half);
                     }
                 }
                 self.write32(*dst, &values, active);
@@ -83,6 +83,15 @@ impl Warp {
                 if let Some(gives) = gives {
                     self.write_predicate_carried(*gives, carries, defined, active);
                 }
+                Ok(())
+            }
+            Op::Video { video, dst, src } => {
+                let [a, b, c] = src.map(usize::from);
+                let (x, y, z) = (&self.bank32[a], &self.bank32[b], &self.bank32[c]);
+                let values = std::array::from_fn(|lane| video.apply(x[lane], y[lane], z[lane]));
+                let defined = self.ready32[a] & self.ready32[b] & self.ready32[c];
+                self.write32(*dst, &values, active);
+                self.define32(*dst, defined, active);
                 Ok(())
             }
             Op::Logic { op, dst, a, b } => {
