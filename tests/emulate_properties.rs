@@ -113,6 +113,11 @@ fn low(value: i128) -> u32 {
     value as u32
 }
 
+/// `of` the bytes of two words, byte by byte.
+fn bytewise(a: u32, b: u32, of: fn(u32, u32) -> u32) -> u32 {
+    (0..4).fold(0, |word, byte| word | (of(a >> (8 * byte) & 0xff, b >> (8 * byte) & 0xff) & 0xff) << (8 * byte))
+}
+
 const INTEGERS: &[Row<u32>] = &[
     ("add.s32 %r, %a, %b", |a, b, _| low(s(a) + s(b))),
     ("sub.u32 %r, %a, %b", |a, b, _| low(u(a) - u(b))),
@@ -145,6 +150,37 @@ const INTEGERS: &[Row<u32>] = &[
     ("bfind.s32 %r, %a", |a, _, _| (0..31).rev().find(|bit| a >> bit & 1 != a >> 31).unwrap_or(u32::MAX)),
     ("sad.s32 %r, %a, %b, %c", |a, b, c| low((s(a) - s(b)).abs() + u(c))),
     ("lop3.b32 %r, %a, %b, %c, 0xCA", |a, b, c| a & b | !a & c),
+    ("mad24.hi.u32 %r, %a, %b, %c", |a, b, c| low((((u(a) & 0xff_ffff) * (u(b) & 0xff_ffff)) >> 16) + u(c))),
+    ("add.sat.s32 %r, %a, %b", |a, b, _| low((s(a) + s(b)).clamp(i32::MIN.into(), i32::MAX.into()))),
+    ("min.relu.s32 %r, %a, %b", |a, b, _| low(s(a).min(s(b)).max(0))),
+    ("dp4a.s32.u32 %r, %a, %b, %c", |a, b, c| {
+        low((0..4).map(|byte| s(a << (24 - 8 * byte)).div_euclid(1 << 24) * (u(b) >> (8 * byte) & 0xff)).sum::<i128>()
+            + u(c))
+    }),
+    ("bmsk.clamp.b32 %r, %a, %b", |a, b, _| {
+        (0..32).filter(|&bit| u(a) <= bit && bit < u(a) + u(b)).fold(0, |word, bit| word | 1 << bit)
+    }),
+    ("szext.wrap.s32 %r, %a, %b", |a, b, _| {
+        low(s(a.wrapping_shl(32 - b % 32)) >> (32 - b % 32) & -i128::from(b % 32 > 0))
+    }),
+    ("add.cc.u32 %t, %a, %b; addc.u32 %r, %c, 0", |a, b, c| low((u(a) + u(b) + (u(c) << 32)) >> 32)),
+    ("sub.cc.u32 %t, %a, %b; subc.u32 %r, %c, 0", |a, b, c| low((u(a) - u(b) + (u(c) << 32)) >> 32)),
+    ("mad.lo.cc.u32 %t, %a, %b, %c; madc.hi.u32 %r, %a, %b, 0", |a, b, c| low((u(a) * u(b) + u(c)) >> 32)),
+    ("cvt.pack.sat.s8.s32.b32 %r, %a, %b, %c", |a, b, c| {
+        let byte = |value: u32| low(s(value).clamp(-128, 127)) & 0xff;
+        c << 16 | byte(a) << 8 | byte(b)
+    }),
+    ("vadd4.u32.u32.u32.sat %r, %a, %b, %c", |a, b, _| bytewise(a, b, |a, b| (a + b).min(255))),
+    ("vavrg4.u32.u32.u32 %r, %a, %b, %c", |a, b, _| bytewise(a, b, |a, b| (a + b).div_ceil(2))),
+    ("vset4.u32.u32.gt %r, %a, %b, %c", |a, b, _| bytewise(a, b, |a, b| (a > b).into())),
+    ("vabsdiff4.u32.u32.u32.add %r, %a, %b, %c", |a, b, c| {
+        (0..4).fold(c, |sum, byte| sum.wrapping_add((a >> (8 * byte) & 0xff).abs_diff(b >> (8 * byte) & 0xff)))
+    }),
+    ("vsub.s32.s32.s32.sat %r, %a, %b", |a, b, _| low((s(a) - s(b)).clamp(i32::MIN.into(), i32::MAX.into()))),
+    ("vmax.s32.s32.s32 %r.h1, %a.h0, %b.b3, %c", |a, b, c| {
+        let (a, b) = (s(a << 16) >> 16, s(b) >> 24);
+        c & 0xffff | low(a.max(b)) << 16
+    }),
     ("bfi.b32 %r, %a, %b, 8, 12", |a, b, _| b & !0xf_ff00 | a << 8 & 0xf_ff00),
     ("bfe.u32 %r, %a, 5, 9", |a, _, _| a >> 5 & 0x1ff),
     ("bfe.s32 %r, %a, 20, 20", |a, _, _| low(s(a) >> 20)),

@@ -92,6 +92,7 @@ mod rounding;
 mod run;
 mod tensor;
 mod tensor_map;
+mod video;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};

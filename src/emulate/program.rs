@@ -4,6 +4,7 @@ use super::alu::{Alu, Compare32, Compare64};
 use super::lanes::{Lanes32, Lanes64};
 use super::observe::Listing;
 use super::tensor::Element;
+use super::video::Video;
 use crate::ptx::Span;
 
 /// The number of a register in its bank.
@@ -187,6 +188,11 @@ pub(super) enum Op {
         src: Vec<Reg>,
         takes: Option<Slot>,
         gives: Option<Slot>,
+    },
+    Video {
+        video: Box<Video>,
+        dst: Slot,
+        src: [Slot; 3],
     },
     Logic {
         op: Bool,

@@ -110,6 +110,9 @@ impl Decoder {
     }
 
     pub(super) fn cvt(&mut self, words: &mut Words, operands: &[Operand]) -> Result<Op, Fault> {
+        if words.take("pack") {
+            return self.pack_integers(words, operands);
+        }
         let ftz = words.take("ftz");
         let sat = words.take("sat");
         let after = After { sat, satfinite: words.take("satfinite"), relu: words.take("relu") };
@@ -150,6 +153,42 @@ impl Decoder {
         // Flushing concerns f32 sources and results alone; saturation of floats is done on the result.
         let ftz = Flush { operands: ftz && from == Ty::F32, result: ftz && to == Ty::F32 };
         Ok(Op::Alu { alu, dst, src, ftz, sat: sat && to == Ty::F32 })
+    }
+
+    /// `cvt.pack.sat`: two integers, saturated, the second lowest; what they push up is the third operand.
+    fn pack_integers(&mut self, words: &mut Words, operands: &[Operand]) -> Result<Op, Fault> {
+        macro_rules! packed {
+            ($bits:expr, $least:expr, $most:expr) => {
+                Alu::F3(f!(i32, i32, u32 => u32; |a, b, c| {
+                    let part = |value: i32| value.clamp($least, $most) as u32 & ((1 << $bits) - 1);
+                    c.unbounded_shl(2 * $bits) | part(a) << $bits | part(b)
+                }))
+            };
+        }
+        let names = ["u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"];
+        let unknown = format!("the emulator does not know `{}`", words.mnemonic());
+        let alu = match (words.take("sat"), words.find(|word| names.into_iter().find(|name| *name == word))) {
+            (true, Some("u16")) => packed!(16, 0, 0xffff),
+            (true, Some("s16")) => packed!(16, -0x8000, 0x7fff),
+            (true, Some("u8")) => packed!(8, 0, 0xff),
+            (true, Some("s8")) => packed!(8, -0x80, 0x7f),
+            (true, Some("u4")) => packed!(4, 0, 15),
+            (true, Some("s4")) => packed!(4, -8, 7),
+            (true, Some("u2")) => packed!(2, 0, 3),
+            (true, Some("s2")) => packed!(2, -2, 1),
+            _ => return self.refuse(unknown),
+        };
+        let third = words.take("b32");
+        if words.ty() != Ok(Ty::S(32)) {
+            return self.refuse(unknown);
+        }
+        let (dst, a, b, c) = match operands {
+            [dst, a, b] if !third => (dst, a, b, self.constant32(0)?),
+            [dst, a, b, c] if third => (dst, a, b, self.narrow(c, Ty::B(32))?),
+            _ => return self.refuse(format!("`{}` has the wrong number of operands", words.mnemonic())),
+        };
+        let src = [self.narrow(a, Ty::S(32))?, self.narrow(b, Ty::S(32))?, c, 0];
+        Ok(Op::Alu { alu, dst: self.narrow_dst(dst, 32)?, src, ftz: Flush::NONE, sat: false })
     }
 
     /// To and from generic addresses: an offset, since each space has its window.

@@ -4,18 +4,17 @@ use half::{bf16, f16};
 
 use super::words::Ty;
 use crate::emulate::alu::{
-    Alu, bfloat_from_f32, canonical, f, fma_bf16, fma_f16, fma_f32, fma_f64, half_from_f32, max_f32, max_f64, min_f32,
-    min_f64, pair, quiet, rsqrt_f32, subtract_f64,
+    Alu, add_f64, bfloat_from_f32, canonical, f, fma_bf16, fma_f16, fma_f32, fma_f64, half_from_f32, max_f32, max_f64,
+    min_f32, min_f64, multiply_f64, pair, quiet, rsqrt_f32, subtract_f64,
 };
 use crate::emulate::lanes::{F32x2, flush};
 
-/// Two operands in every floating format, computed in f32 or f64 and rounded once: a format's sums and products are exact
+/// Two operands in every floating format but f64, computed in f32 or f64 and rounded once: a format's sums and products are exact
 /// in one twice as wide, or rounding twice is known to be harmless (24 ≥ 2·11 + 2).
 macro_rules! all_floats2 {
     ($ty:expr; |$a:ident, $b:ident| $e:expr, $single:expr) => {
         match $ty {
             Ty::F32 => Some(Alu::F2(f!(f32, f32 => f32; |$a, $b| canonical($e)))),
-            Ty::F64 => Some(Alu::W2(f!(f64, f64 => f64; |$a, $b| $e))),
             Ty::F16 => Some(Alu::F2(f!(f16, f16 => f16; |a, b| half_from_f32($single(a.to_f32(), b.to_f32()))))),
             Ty::Bf16 => Some(Alu::F2(f!(bf16, bf16 => bf16; |a, b| bfloat_from_f32($single(a.to_f32(), b.to_f32()))))),
             Ty::F16x2 => Some(Alu::F2(f!([f16; 2], [f16; 2] => [f16; 2]; |a, b|
@@ -95,6 +94,9 @@ fn gross(value: f64, function: fn(f64) -> f64) -> f64 {
 pub(super) fn alu(opcode: &str, rounding: Option<&str>, ty: Ty, ftz: bool) -> Option<Alu> {
     let nearest = matches!(rounding, None | Some("rn"));
     match opcode {
+        // Which of two NaNs comes out must not be the compiler's choice.
+        "add" if nearest && ty == Ty::F64 => Some(Alu::W2(f!(f64, f64 => f64; |a, b| add_f64(a, b)))),
+        "mul" if nearest && ty == Ty::F64 => Some(Alu::W2(f!(f64, f64 => f64; |a, b| multiply_f64(a, b)))),
         "add" if nearest => all_floats2!(ty; |a, b| a + b, |a: f32, b: f32| a + b),
         "sub" if nearest && ty == Ty::F64 => Some(Alu::W2(f!(f64, f64 => f64; |a, b| subtract_f64(a, b)))),
         "sub" if nearest => all_floats2!(ty; |a, b| a - b, |a: f32, b: f32| a - b),

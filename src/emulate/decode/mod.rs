@@ -18,6 +18,7 @@ mod integer;
 mod matrix;
 mod operands;
 mod tcgen05;
+mod video;
 mod words;
 
 use std::cell::RefCell;
@@ -416,6 +417,9 @@ impl Decoder {
             "add" | "sub" | "mad" if instruction.modifiers.iter().any(|word| word == "cc") => {
                 self.carried(&instruction.opcode, &mut words, operands)?
             }
+            "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vset" | "vadd2" | "vsub2"
+            | "vavrg2" | "vabsdiff2" | "vmin2" | "vmax2" | "vset2" | "vadd4" | "vsub4" | "vavrg4" | "vabsdiff4"
+            | "vmin4" | "vmax4" | "vset4" => self.video(&instruction.opcode, &mut words, operands)?,
             "dp4a" | "dp2a" | "bmsk" | "szext" => self.fields(&instruction.opcode, &mut words, operands)?,
             "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max" | "mul24"
             | "mad24" | "sad" | "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "bfe" | "bfi"

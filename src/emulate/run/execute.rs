@@ -85,6 +85,15 @@ impl Warp {
                 }
                 Ok(())
             }
+            Op::Video { video, dst, src } => {
+                let [a, b, c] = src.map(usize::from);
+                let (x, y, z) = (&self.bank32[a], &self.bank32[b], &self.bank32[c]);
+                let values = std::array::from_fn(|lane| video.apply(x[lane], y[lane], z[lane]));
+                let defined = self.ready32[a] & self.ready32[b] & self.ready32[c];
+                self.write32(*dst, &values, active);
+                self.define32(*dst, defined, active);
+                Ok(())
+            }
             Op::Logic { op, dst, a, b } => {
                 let ((a, a_defined), (b, b_defined)) = (self.carry_predicate(*a), self.carry_predicate(*b));
                 // A false operand decides `and`, a true one `or`, whatever the other is.
