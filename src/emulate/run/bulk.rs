@@ -143,7 +143,13 @@ impl Warp {
             }
             BulkPlace::Shared(from) => {
                 let (_, (rank, address)) = self.places(from, 1 << lane, context)?[0];
-                let (agent, clock) = self.order.issue(Agent::Bulk);
+                let (agent, clock) = match completion {
+                    Completion::Barrier { barrier, .. } => {
+                        let (_, place) = self.places(barrier, 1 << lane, context)?[0];
+                        self.order.issue_bulk(place)
+                    }
+                    Completion::Group => self.order.issue(Agent::Bulk),
+                };
                 let by = AsyncAccessor { agent, clock, order: &self.order, lane, line, proxied: true };
                 read_shared(context, (rank, address), &mut bytes, by)?;
             }
@@ -179,7 +185,7 @@ impl Warp {
                 return trouble(FaultKind::Bounds, lane, message);
             }
             context.count_work(total / BYTES_OF_STEP);
-            let (agent, clock) = self.order.issue(Agent::Bulk);
+            let (agent, clock) = self.order.issue_bulk((barrier_rank, barrier));
             let by = AsyncAccessor { agent, clock, order: &self.order, lane, line, proxied: true };
             for (address, bytes) in &pieces {
                 let shared = &mut context.shared[rank];
