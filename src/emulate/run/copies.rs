@@ -279,6 +279,10 @@ impl Warp {
         let mut waiting = None;
         let mut last = None;
         for (lane, place) in self.places(barrier, active, context)? {
+            if place.0 != context.rank && context.environment.checks.sync {
+                let message = "a wait at an mbarrier of another CTA: one waits only at those of its own";
+                return trouble(FaultKind::Sync, lane, message);
+            }
             // Lanes mostly ask the same.
             let question = (
                 place,
