@@ -174,7 +174,12 @@ impl Decoder {
     pub(super) fn fence(&mut self, words: &mut Words) -> Op {
         let proxy = words.find(|word| word.starts_with("proxy").then_some(()));
         let asynchronous = words.find(|word| (word == "async" || word.starts_with("async")).then_some(()));
+        let elsewhere = words.take("global");
         words.take_all(|_| true);
+        // Global memory is not looked at for the order of proxies.
+        if elsewhere {
+            return Op::Nothing;
+        }
         if proxy.is_some() && asynchronous.is_some() || words.mnemonic().contains("proxy::async") {
             self.is_asynchronous = true;
             return Op::Async(Box::new(AsyncOp::ProxyFence));

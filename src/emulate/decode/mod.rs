@@ -461,6 +461,12 @@ impl Decoder {
                 words.take("uni");
                 Op::Exit
             }
+            // Any value does for a cache policy: it has no effect.
+            "createpolicy" => {
+                words.take_all(|_| true);
+                let [dst, ..] = operands else { return self.refuse("expected a destination") };
+                Op::Move64 { src: self.constant64(0)?, dst: self.wide_dst(dst)? }
+            }
             "trap" | "brkpt" => Op::Trap,
             // Of no effect on values where one CTA's warps run one after another and every store is seen at once; kernels do
             // not overlap, and warps have all the registers that they ask for.

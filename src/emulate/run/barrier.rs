@@ -123,6 +123,8 @@ pub(super) struct ClusterBarrier {
     phase: u64,
     /// For each warp of the cluster: the phase that it has arrived for, plus one.
     arrivals: Vec<u64>,
+    /// The arrival that each warp has waited for last.
+    waited: Vec<u64>,
     left: Vec<bool>,
     joined: Knowledge,
     done: Knowledge,
@@ -130,7 +132,7 @@ pub(super) struct ClusterBarrier {
 
 impl ClusterBarrier {
     pub fn reset(&mut self, warps: usize) {
-        *self = Self { arrivals: vec![0; warps], left: vec![false; warps], ..Self::default() };
+        *self = Self { arrivals: vec![0; warps], waited: vec![0; warps], left: vec![false; warps], ..Self::default() };
     }
 
     /// Warps that have arrived in this phase.
@@ -166,11 +168,15 @@ impl ClusterBarrier {
     }
 
     /// Whether the phase that a warp arrived for is complete: what the warps of the cluster know then.
-    pub fn wait(&self, warp: usize) -> Run<Option<&Knowledge>> {
-        match self.arrivals[warp] {
-            0 => trouble(FaultKind::Sync, 0, "barrier.cluster.wait without an arrive before it"),
-            arrival if arrival <= self.phase => Ok(Some(&self.done)),
-            _ => Ok(None),
+    pub fn wait(&mut self, warp: usize) -> Run<Option<&Knowledge>> {
+        let arrival = self.arrivals[warp];
+        if arrival == self.waited[warp] {
+            return trouble(FaultKind::Sync, 0, "barrier.cluster.wait without an arrive before it");
         }
+        if arrival > self.phase {
+            return Ok(None);
+        }
+        self.waited[warp] = arrival;
+        Ok(Some(&self.done))
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn agents(code: &Code, config: &LaunchConfig) -> Agents {
 /// Bytes of what an agent knows of all others.
 pub(super) fn knowledge_bytes(agents: Agents) -> u64 {
     let numbers = if agents.kinds > 1 { 2 } else { 1 };
-    4 * numbers * agents.count() as u64
+    4 * numbers * agents.count_with_bulk() as u64
 }
 
 /// Bytes of a shared memory, or of a tensor memory, of so many bytes.

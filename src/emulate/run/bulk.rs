@@ -27,6 +27,7 @@ const BYTES_OF_STEP: u64 = 128;
 struct BulkStore {
     lane: usize,
     line: u32,
+    clock: u32,
     address: u64,
     bytes: Vec<u8>,
 }
@@ -38,12 +39,21 @@ impl BulkStore {
     }
 }
 
+/// Stores that lanes committed together. Each waits for its own.
+struct BulkGroup {
+    /// The lanes that have not waited for it.
+    pending: u32,
+    /// Those among them that have not waited for its sources either.
+    unread: u32,
+    stores: Vec<BulkStore>,
+}
+
 /// The bulk stores of a warp that are not complete.
 #[derive(Default)]
 pub(super) struct BulkStores {
     open: Vec<BulkStore>,
-    /// Groups, oldest first, each with the clock of its last store.
-    groups: VecDeque<(u32, Vec<BulkStore>)>,
+    /// Groups, oldest first.
+    groups: VecDeque<BulkGroup>,
     /// The clock up to which a wait was told that the sources are read.
     read: u32,
 }
@@ -72,12 +82,12 @@ impl Warp {
                 }
             }
             AsyncOp::BulkCommit => {
-                let clock = self.order.issued[Agent::BulkStore as usize];
                 context.take(ENTRY, active.trailing_zeros() as usize)?;
-                let group = std::mem::take(&mut self.bulk_stores.open);
-                self.bulk_stores.groups.push_back((clock, group));
+                let BulkStores { open, groups, .. } = &mut self.bulk_stores;
+                let stores = open.extract_if(.., |store| active >> store.lane & 1 == 1).collect();
+                groups.push_back(BulkGroup { pending: active, unread: active, stores });
             }
-            AsyncOp::BulkWait { left, read } => self.wait_bulk(*left, *read, context)?,
+            AsyncOp::BulkWait { left, read } => self.wait_bulk(*left, *read, active, context)?,
             AsyncOp::MapAddress { dst, address, rank } => {
                 let ranks = *self.read32(*rank, active)?;
                 let addresses = self.read(*address, active)?;
@@ -143,7 +153,13 @@ impl Warp {
             }
             BulkPlace::Shared(from) => {
                 let (_, (rank, address)) = self.places(from, 1 << lane, context)?[0];
-                let (agent, clock) = self.order.issue(Agent::Bulk);
+                let (agent, clock) = match completion {
+                    Completion::Barrier { barrier, .. } => {
+                        let (_, place) = self.places(barrier, 1 << lane, context)?[0];
+                        self.order.issue_bulk(place)
+                    }
+                    Completion::Group => self.order.issue(Agent::Bulk),
+                };
                 let by = AsyncAccessor { agent, clock, order: &self.order, lane, line, proxied: true };
                 read_shared(context, (rank, address), &mut bytes, by)?;
             }
@@ -179,7 +195,7 @@ impl Warp {
                 return trouble(FaultKind::Bounds, lane, message);
             }
             context.count_work(total / BYTES_OF_STEP);
-            let (agent, clock) = self.order.issue(Agent::Bulk);
+            let (agent, clock) = self.order.issue_bulk((barrier_rank, barrier));
             let by = AsyncAccessor { agent, clock, order: &self.order, lane, line, proxied: true };
             for (address, bytes) in &pieces {
                 let shared = &mut context.shared[rank];
@@ -217,7 +233,7 @@ impl Warp {
         let (agent, clock) = self.order.issue(Agent::BulkStore);
         let by = AsyncAccessor { agent, clock, order: &self.order, lane, line, proxied: true };
         read_shared(context, place, &mut bytes, by)?;
-        self.push_store(BulkStore { lane, line, address, bytes }, context)
+        self.push_store(BulkStore { lane, line, clock, address, bytes }, context)
     }
 
     fn push_store(&mut self, store: BulkStore, context: &mut Context) -> Run<()> {
@@ -226,26 +242,36 @@ impl Warp {
         Ok(())
     }
 
-    fn wait_bulk(&mut self, left: usize, read: bool, context: &mut Context) -> Run<()> {
-        let Some(done) = self.bulk_stores.groups.len().checked_sub(left) else { return Ok(()) };
-        let Some(&(clock, _)) = done.checked_sub(1).and_then(|last| self.bulk_stores.groups.get(last)) else {
-            return Ok(());
-        };
-        self.order.complete(Agent::BulkStore, clock);
-        self.bulk_stores.read = self.bulk_stores.read.max(clock);
-        if !read {
-            for (_, group) in self.bulk_stores.groups.drain(..done).collect::<Vec<_>>() {
-                context.give(ENTRY);
-                self.land_stores(group, context)?;
+    fn wait_bulk(&mut self, left: usize, read: bool, active: u32, context: &mut Context) -> Run<()> {
+        context.count_work(self.bulk_stores.groups.len() as u64 / 4);
+        let mut later = [0; LANES];
+        let mut landed = Vec::new();
+        for group in self.bulk_stores.groups.iter_mut().rev() {
+            let done = waited(group.pending & active, left, &mut later);
+            group.unread &= !done;
+            if !read {
+                group.pending &= !done;
+                landed.push(group.stores.extract_if(.., |store| done >> store.lane & 1 == 1).collect::<Vec<_>>());
             }
         }
-        Ok(())
+        let BulkStores { open, groups, .. } = &self.bulk_stores;
+        let unread =
+            groups.iter().flat_map(|group| group.stores.iter().filter(|store| group.unread >> store.lane & 1 == 1));
+        // All before the first that nothing waited for.
+        let first = unread.chain(open).map(|store| store.clock).min();
+        let clock = first.map_or(self.order.issued[Agent::BulkStore as usize], |clock| clock - 1);
+        self.order.complete(Agent::BulkStore, clock);
+        self.bulk_stores.read = self.bulk_stores.read.max(clock);
+        let before = self.bulk_stores.groups.len();
+        self.bulk_stores.groups.retain(|group| group.pending != 0);
+        context.give(ENTRY * (before - self.bulk_stores.groups.len()) as u64);
+        landed.into_iter().rev().try_for_each(|stores| self.land_stores(stores, context))
     }
 
     fn land_stores(&mut self, stores: Vec<BulkStore>, context: &mut Context) -> Run<()> {
         context.progress += 1;
         context.give(stores.iter().map(BulkStore::held).sum());
-        for BulkStore { lane, line, address, bytes } in stores {
+        for BulkStore { lane, line, address, bytes, .. } in stores {
             let by = Accessor { order: &self.order, lane, line };
             for (place, chunk) in (address..).step_by(4).zip(bytes.chunks(4)) {
                 let offset = context.global.check(place, 4, lane)?;
@@ -264,7 +290,7 @@ impl Warp {
             return trouble(FaultKind::Sync, 0, message);
         }
         context.give(ENTRY * self.bulk_stores.groups.len() as u64);
-        let mut stores: Vec<BulkStore> = self.bulk_stores.groups.drain(..).flat_map(|(_, group)| group).collect();
+        let mut stores: Vec<BulkStore> = self.bulk_stores.groups.drain(..).flat_map(|group| group.stores).collect();
         stores.append(&mut self.bulk_stores.open);
         self.land_stores(stores, context)
     }
@@ -374,7 +400,7 @@ impl Warp {
         let mut bytes = vec![0; 16];
         read_shared(context, place, &mut bytes, by)?;
         context.global.check_bytes(to, 16, 16, lane)?;
-        self.push_store(BulkStore { lane, line, address: to, bytes }, context)?;
+        self.push_store(BulkStore { lane, line, clock, address: to, bytes }, context)?;
         Ok(())
     }
 
@@ -402,6 +428,17 @@ impl Warp {
             }
         }
     }
+}
+
+/// Of `members`, those that wait for a group of which each is a member, where `later` of its groups came after: all but the
+/// last `left` are waited for.
+pub(super) fn waited(members: u32, left: usize, later: &mut [usize; LANES]) -> u32 {
+    let mut done = 0;
+    for lane in lanes(members) {
+        done |= u32::from(later[lane] >= left) << lane;
+        later[lane] += 1;
+    }
+    done
 }
 
 /// Reads shared memory asynchronously.

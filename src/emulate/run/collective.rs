@@ -9,18 +9,20 @@ impl Warp {
     pub(super) fn collective(&mut self, op: &Op, active: u32, check: bool) -> Run<()> {
         match op {
             Op::Shuffle { mode, dst, valid, src, lane, clamp, members } => {
-                self.members(*members, active, self.alive, check)?;
+                let groups = self.members(*members, active, self.alive, check)?;
                 let (values, defined) = self.carry32(*src);
                 let values = *values;
                 let (by, clamp) = (*self.read32(*lane, active)?, *self.read32(*clamp, active)?);
                 let mut out = [0; LANES];
                 let (mut inside, mut out_defined) = (0, 0);
-                for lane in lanes(active) {
-                    let (from, valid) = shuffle_source(*mode, lane as u32, by[lane] & 0x1f, clamp[lane]);
-                    // From a lane that is not here comes nothing defined.
-                    out[lane] = values[from as usize];
-                    out_defined |= ((defined & active) >> from & 1) << lane;
-                    inside |= u32::from(valid) << lane;
+                for group in groups {
+                    for lane in lanes(group) {
+                        let (from, valid) = shuffle_source(*mode, lane as u32, by[lane] & 0x1f, clamp[lane]);
+                        // From a lane that is not here, or shuffles by another mask, comes nothing defined.
+                        out[lane] = values[from as usize];
+                        out_defined |= ((defined & group) >> from & 1) << lane;
+                        inside |= u32::from(valid) << lane;
+                    }
                 }
                 self.write32(*dst, &out, active);
                 self.define32(*dst, out_defined, active);

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use super::access::resolve;
 use super::budget::ENTRY;
+use super::bulk::waited;
 use super::cluster::Context;
 use super::mbarrier::{Arrive, Deferred, Payload, PhaseOf};
 use super::order::Agent;
@@ -31,13 +32,20 @@ impl Item {
     }
 }
 
+/// Copies that lanes committed together. Each waits for its own.
+struct CopyGroup {
+    /// The lanes that have not waited for it.
+    pending: u32,
+    items: Vec<Item>,
+}
+
 /// The copies of a warp that are not complete.
 #[derive(Default)]
 pub(super) struct Copies {
     /// Those since the last commit.
     open: Vec<Item>,
     /// Those of each group, oldest first.
-    groups: VecDeque<Vec<Item>>,
+    groups: VecDeque<CopyGroup>,
 }
 
 impl Warp {
@@ -55,17 +63,33 @@ impl Warp {
             }
             AsyncOp::CopyCommit => {
                 context.take(ENTRY, active.trailing_zeros() as usize)?;
-                let group = std::mem::take(&mut self.copies.open);
-                self.copies.groups.push_back(group);
+                let Copies { open, groups } = &mut self.copies;
+                let items = if open.iter().all(|item| active >> item.lane & 1 == 1) {
+                    std::mem::take(open)
+                } else {
+                    open.extract_if(.., |item| active >> item.lane & 1 == 1).collect()
+                };
+                groups.push_back(CopyGroup { pending: active, items });
             }
             AsyncOp::CopyWait { left } => {
-                while self.copies.groups.len() > left.unwrap_or(0) {
-                    let group = self.copies.groups.pop_front().unwrap_or_default();
-                    context.give(ENTRY);
-                    self.land(group, context);
+                context.count_work(self.copies.groups.len() as u64 / 4);
+                let mut later = [0; LANES];
+                let mut landed = Vec::new();
+                for group in self.copies.groups.iter_mut().rev() {
+                    let done = waited(group.pending & active, left.unwrap_or(0), &mut later);
+                    group.pending &= !done;
+                    landed.push(if group.pending == 0 {
+                        std::mem::take(&mut group.items)
+                    } else {
+                        group.items.extract_if(.., |item| done >> item.lane & 1 == 1).collect()
+                    });
                 }
+                let before = self.copies.groups.len();
+                self.copies.groups.retain(|group| group.pending != 0);
+                context.give(ENTRY * (before - self.copies.groups.len()) as u64);
+                landed.into_iter().rev().for_each(|items| self.land(items, context));
                 if left.is_none() {
-                    let open = std::mem::take(&mut self.copies.open);
+                    let open = self.copies.open.extract_if(.., |item| active >> item.lane & 1 == 1).collect();
                     self.land(open, context);
                 }
             }
@@ -235,12 +259,16 @@ impl Warp {
         let places = self.places(to, active, context)?;
         let (agent, clock) =
             (self.order.agents.of_warp(self.order.agent, Agent::Copy), self.order.issued[Agent::Copy as usize]);
-        context.give(ENTRY * self.copies.groups.len() as u64);
-        let mut items: Vec<Item> = self.copies.groups.drain(..).flatten().collect();
-        items.append(&mut self.copies.open);
         // A lane that is not here keeps its copies.
-        let (mine, others): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| active >> item.lane & 1 == 1);
-        self.copies.open = others;
+        let Copies { open, groups } = &mut self.copies;
+        let all = groups.iter_mut().map(|group| &mut group.items).chain(std::iter::once(open));
+        let mine: Vec<Item> = all
+            .flat_map(|items| items.extract_if(.., |item| active >> item.lane & 1 == 1).collect::<Vec<_>>())
+            .collect();
+        let before = groups.len();
+        groups.iter_mut().for_each(|group| group.pending &= !active);
+        groups.retain(|group| group.pending != 0);
+        context.give(ENTRY * (before - groups.len()) as u64);
         context.give(mine.iter().map(Item::held).sum());
         let rank = context.rank;
         let mut mine: Vec<Option<Payload>> =
@@ -279,6 +307,10 @@ impl Warp {
         let mut waiting = None;
         let mut last = None;
         for (lane, place) in self.places(barrier, active, context)? {
+            if place.0 != context.rank && context.environment.checks.sync {
+                let message = "a wait at an mbarrier of another CTA: one waits only at those of its own";
+                return trouble(FaultKind::Sync, lane, message);
+            }
             // Lanes mostly ask the same.
             let question = (
                 place,

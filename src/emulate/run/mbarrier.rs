@@ -38,7 +38,7 @@ impl Deferred {
     /// Bytes that it takes until it completes.
     fn held(&self) -> u64 {
         let writes = self.writes.iter().map(|payload| ENTRY + payload.bytes.len() as u64);
-        2 * ENTRY + writes.sum::<u64>()
+        2 * ENTRY + 16 * self.completes.len() as u64 + writes.sum::<u64>()
     }
 }
 

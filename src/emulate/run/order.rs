@@ -62,6 +62,9 @@ pub(super) struct Agents {
 }
 
 impl Agents {
+    /// How many mbarriers are told apart in the order of bulk copies.
+    const BULK_NUMBERS: usize = 32;
+
     pub fn per_cta(self) -> usize {
         self.warps * self.kinds
     }
@@ -75,6 +78,25 @@ impl Agents {
         warp + if self.kinds > 1 { agent as usize * self.warps } else { 0 }
     }
 
+    /// Agents in all, with those of bulk copies.
+    pub fn count_with_bulk(self) -> usize {
+        self.count() + if self.kinds > 1 { Self::BULK_NUMBERS * self.warps * self.ctas } else { 0 }
+    }
+
+    /// The number of the bulk copies of a warp that complete on the mbarrier at `place`. Those of one mbarrier complete in
+    /// order, and say nothing of those of another. (Mbarriers far from each other may share a number: then a wait at one
+    /// is taken for a wait at both.)
+    pub fn bulk(self, warp: usize, place: (usize, u64)) -> usize {
+        let (_, rank, warp) = self.split(warp);
+        let number = (place.0 * 7 + (place.1 / 8) as usize) % Self::BULK_NUMBERS;
+        self.count() + (number * self.ctas + rank) * self.warps + warp
+    }
+
+    /// Whether an agent stands for the bulk copies that complete on an mbarrier.
+    fn is_bulk(self, agent: usize) -> bool {
+        agent >= self.count()
+    }
+
     /// The number of a warp's own agent.
     pub fn warp(self, rank: usize, warp: usize) -> usize {
         rank * self.per_cta() + warp
@@ -82,6 +104,10 @@ impl Agents {
 
     /// The agent's kind, the CTA's rank in its cluster, and the warp.
     pub fn split(self, agent: usize) -> (Agent, usize, usize) {
+        if self.is_bulk(agent) {
+            let warp = (agent - self.count()) % (self.warps * self.ctas).max(1);
+            return (Agent::Bulk, warp / self.warps.max(1), warp % self.warps.max(1));
+        }
         let inside = agent % self.per_cta().max(1);
         (
             Agent::of(inside / self.warps.max(1) % Agent::KINDS),
@@ -112,6 +138,11 @@ impl Knowledge {
         self.seen.resize(agents.count(), 0);
         self.fenced.clear();
         self.fenced.resize(if agents.kinds > 1 { agents.count() } else { 0 }, 0);
+    }
+
+    /// Up to which clock `agent`'s accesses come before.
+    pub fn seen(&self, agent: usize) -> u32 {
+        self.seen.get(agent).copied().unwrap_or(0)
     }
 
     /// Adds what another knows.
@@ -184,6 +215,12 @@ impl Order {
         // Past 2³² the order of what follows is not looked at.
         *clock = clock.saturating_add(1);
         (self.agents.of_warp(self.agent, agent), *clock)
+    }
+
+    /// Begins a bulk copy that completes on the mbarrier at `place`: its agent and clock.
+    pub fn issue_bulk(&mut self, place: (usize, u64)) -> (usize, u32) {
+        let (_, clock) = self.issue(Agent::Bulk);
+        (self.agents.bulk(self.agent, place), clock)
     }
 
     /// The work of `agent` up to `clock` is complete for this warp.

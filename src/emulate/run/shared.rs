@@ -44,7 +44,7 @@ impl AsyncAccessor<'_> {
         if agent == self.order.agent {
             return clock <= self.order.synced || lanes & !(1 << self.lane) == 0;
         }
-        clock <= self.order.known.seen[agent]
+        clock <= self.order.known.seen(agent)
     }
 }
 
@@ -256,7 +256,7 @@ impl Shared {
             }
             let unordered = |agent: usize, read: &Read| {
                 if agent != order.agent {
-                    if read.clock > order.known.seen[agent] { read.lanes } else { 0 }
+                    if read.clock > order.known.seen(agent) { read.lanes } else { 0 }
                 } else if read.clock > order.synced {
                     read.lanes & !(1 << lane)
                 } else {
@@ -355,7 +355,7 @@ impl Shared {
     /// A fault if an asynchronous access does not follow `write`, or follows it without the fence between the proxies.
     fn expect_visible(&self, address: u64, write: &Write, by: AsyncAccessor, what: &str) -> Run<()> {
         let agent = usize::from(write.agent);
-        if write.clock == 0 || agent == by.agent {
+        if write.clock == 0 {
             return Ok(());
         }
         if !by.follows(agent, write.clock, 1 << write.lane) {
@@ -458,7 +458,7 @@ impl Shared {
 pub(super) fn unordered(write: &Write, order: &Order, lanes: u32) -> Option<usize> {
     let agent = usize::from(write.agent);
     let others = if agent != order.agent {
-        if write.clock > order.known.seen[agent] { lanes } else { 0 }
+        if write.clock > order.known.seen(agent) { lanes } else { 0 }
     } else if write.clock > order.synced {
         lanes & !(1 << write.lane)
     } else {

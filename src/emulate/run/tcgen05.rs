@@ -256,7 +256,12 @@ impl Warp {
                     }
                     let place = context.locate(address, lane)?;
                     let agent = self.order.agents.of_warp(self.order.agent, Agent::Tensor);
-                    let completes = vec![(agent, self.order.issued[Agent::Tensor as usize])];
+                    // With the products go the copies that they waited for: who fills a stage again comes after both.
+                    let first = self.order.agents.count();
+                    let copies = (first..).zip(self.order.known.seen.get(first..).unwrap_or_default());
+                    let copies = copies.filter(|(_, clock)| **clock > 0).map(|(agent, clock)| (agent, *clock));
+                    let own = (agent, self.order.issued[Agent::Tensor as usize]);
+                    let completes = std::iter::once(own).chain(copies).collect();
                     let work = Deferred { completes, writes: Vec::new(), arrivals: 1, bytes: 0, at: self.at() };
                     context.mbarrier_defer(place, work, Accessor { order: &self.order, lane, line })?;
                 }
