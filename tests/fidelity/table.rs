@@ -5,6 +5,8 @@
 //! there are operands; one with registers is a whole body. `%t0` to `%t3` (32 bits), `%h0`, `%h1` (16 bits), `%l0` (64 bits),
 //! `%p`, `%q`, and `%s`, which is as wide as `%d`, are free for it, `%lane` is the lane, `%r` tells whether the lane is among those of `%a`.
 
+use std::collections::HashMap;
+
 use crate::operands::Kind;
 
 /// What a difference means.
@@ -123,7 +125,7 @@ const ARITHMETIC: &[Group] = &[
     exact("v#.$", "add sub absdiff min max", "u32.u32.u32 s32.s32.s32 u32.s32.u32 s32.s32.s32.sat u32.s32.s32.sat", "b32 b32", "b32", AMPERE),
     exact("v#.$", "shl shr", "u32.u32.u32.clamp s32.s32.u32.clamp s32.s32.u32.wrap", "b32 b32", "b32", AMPERE),
     exact("v#.$ %d, %a.b1, %b.h1, %c;", "add sub absdiff min max", "s32.s32.u32.add u32.u32.u32.sat.min s32.u32.s32.max", "b32 b32 b32", "b32", AMPERE),
-    exact("v#.$ %d.b2, %a.h0, %b.b3, %c;", "add sub", "s32.s32.s32 s32.s32.s32.sat u32.u32.u32.sat", "b32 b32 b32", "b32", AMPERE),
+    exact("v#.$ %d.b2, %a.h0, %b.b3, %c;", "add sub", "s32.s32.s32 u32.u32.u32", "b32 b32 b32", "b32", AMPERE),
     exact("vset.$.#", "eq lt ge", "u32.u32 s32.u32", "b32 b32", "b32", AMPERE),
     exact("v#.$", "add2 sub2 absdiff2 min2 max2 avrg2 add4 sub4 absdiff4 min4 max4 avrg4", "u32.u32.u32 s32.s32.s32 s32.u32.s32.sat", "b32 b32 b32", "b32", AMPERE),
     exact("v#.$", "add2 absdiff2 add4 absdiff4", "u32.u32.u32.add s32.s32.s32.add", "b32 b32 b32", "b32", AMPERE),
@@ -279,7 +281,17 @@ const APPROXIMATIONS: &[Group] = &[
 
 /// Every instruction.
 pub fn rows() -> Vec<Row> {
-    [ARITHMETIC, CONVERSIONS, APPROXIMATIONS].iter().flat_map(|groups| groups.iter()).flat_map(Group::rows).collect()
+    let groups = [ARITHMETIC, CONVERSIONS, APPROXIMATIONS].into_iter().flatten();
+    let mut rows: Vec<Row> = groups.flat_map(Group::rows).collect();
+    // Names are what results are recorded by: those that differ in operands alone are numbered.
+    let mut seen = HashMap::<String, usize>::new();
+    for row in &mut rows {
+        let count = seen.entry(row.name.clone()).and_modify(|count| *count += 1).or_insert(1);
+        if *count > 1 {
+            row.name = format!("{} ({count})", row.name);
+        }
+    }
+    rows
 }
 
 impl Group {

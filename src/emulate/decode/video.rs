@@ -83,7 +83,8 @@ impl Decoder {
         let mut mask = (1 << count) - 1;
         let target = match selector(target) {
             None => target.clone(),
-            Some((register, selector)) if count == 1 && merge == Merge::Alone => {
+            // A part that saturates does so otherwise on an H200, too.
+            Some((register, selector)) if count == 1 && merge == Merge::Alone && !saturates => {
                 let Some(part) = Part::from_name(selector) else { return self.refuse(unknown) };
                 merge = Merge::Insert(part);
                 register
