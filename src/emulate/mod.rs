@@ -23,7 +23,7 @@
 //!
 //! **Memory.** Global memory is the live buffers of a [`Memory`]; shared memory is made for each CTA, local memory for each
 //! thread; the parameters are read-only. Generic addresses of shared and local memory have windows of their own.
-//! Module variables are made new for each launch. A store is seen by the next load: fences have nothing to do.
+//! Module variables are made new for each launch. A store is seen by the next load: fences between threads have nothing to do.
 //!
 //! # What the checks see
 //!
