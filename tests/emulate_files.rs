@@ -13,6 +13,9 @@
 //! // refused: not from 1 to 1024             instead: words of the error before anything runs
 //! ```
 
+#[path = "support/ptxas.rs"]
+mod ptxas;
+
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -368,12 +371,7 @@ fn a_device_gives_the_same_values() {
 /// The files are PTX and not only what the emulator takes for it: `ptxas`, where it is, takes those that run clean.
 #[test]
 fn ptxas_takes_the_files() {
-    let ours = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/nvcc/nvidia/cu13/bin/ptxas");
-    let ptxas = std::env::var_os("TILEWRIGHT_PTXAS").map_or(ours, Into::into);
-    if !ptxas.is_file() {
-        println!("skipped: no ptxas at {}: set TILEWRIGHT_PTXAS", ptxas.display());
-        return;
-    }
+    let Some(ptxas) = ptxas::ptxas() else { return };
     // One text for each version and target, with entries of many names: a call of ptxas costs more than a kernel.
     let mut texts = indexmap::IndexMap::<String, String>::new();
     for (number, (_, source)) in files().iter().enumerate() {

@@ -1,48 +1,24 @@
 //! The printer over real PTX: 80 kernels that Triton compiled for sm_90 and sm_100.
 
+#[path = "support/corpus.rs"]
+mod corpus;
+#[path = "support/ptxas.rs"]
+mod ptxas;
+
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use rayon::prelude::*;
 use tilewright::ptx::model::Statement;
 use tilewright::ptx::{Program, Statistics, parse, print};
 
-/// Every `.ptx` under the corpus folder, in order of name; empty, with a sentence, where there is no corpus.
+/// Triton's kernels, in order of name; none where there is no corpus.
 fn corpus() -> Vec<(PathBuf, String)> {
-    let root = std::env::var_os("TILEWRIGHT_TRITON_CORPUS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/triton/dumps"), PathBuf::from);
-    let mut files = Vec::new();
-    collect(&root, &mut files);
-    files.sort();
-    if files.is_empty() {
-        println!("no Triton corpus at {}: set TILEWRIGHT_TRITON_CORPUS to its folder; nothing checked", root.display());
-    } else {
-        assert_eq!(files.len(), 80, "the corpus at {} is not whole", root.display());
-    }
+    let Some(root) = corpus::triton() else { return Vec::new() };
+    let files = corpus::ptx_files(&root);
+    assert_eq!(files.len(), 80, "the corpus at {} is not whole", root.display());
     files.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        if path.is_dir() {
-            collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "ptx") {
-            files.push(path);
-        }
-    }
-}
-
-/// `ptxas`, or a sentence that says it is not there.
-fn ptxas() -> Option<PathBuf> {
-    let path = std::env::var_os("TILEWRIGHT_PTXAS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/nvcc/nvidia/cu13/bin/ptxas"), PathBuf::from);
-    if path.is_file() {
-        return Some(path);
-    }
-    println!("no ptxas at {}: set TILEWRIGHT_PTXAS; machine code not compared", path.display());
-    None
 }
 
 /// Two threads: `ptxas` takes much memory on the largest kernels.
@@ -109,7 +85,7 @@ const ROUNDS: u32 = 16;
 
 #[test]
 fn ptxas_makes_the_same_machine_code_of_the_printed_text() {
-    let Some(ptxas) = ptxas() else { return };
+    let Some(ptxas) = ptxas::ptxas() else { return };
     let folder = tempfile::tempdir().unwrap();
     let assemble = |name: &str, target: &str, text: &str| {
         let (ptx, cubin) = (folder.path().join(format!("{name}.ptx")), folder.path().join(format!("{name}.cubin")));

@@ -14,12 +14,16 @@
 //! other with the rest, and all go on together at the branch's immediate post-dominator. A lane that returns is gone;
 //! the others do not wait for it.
 //!
-//! **Warps.** A warp runs until it waits at a barrier or returns; then the next one runs. That is one of the orders that a
-//! GPU may choose. What depends on the order is a race, and is found as such (below), so the order itself never matters
-//! for a kernel without faults.
+//! **Warps.** A warp runs until it waits (at a barrier, an mbarrier, for tensor memory), returns or has used up its slice;
+//! then the next one runs. That is one of the orders that a GPU may choose. What depends on the order is a race, and is
+//! found as such (below), so the order itself never matters for a kernel without faults.
 //!
-//! **CTAs** have no order among themselves. They run in parallel on the CPU's cores. The results are the same for any
-//! number of cores, but for floating atomics on one address from several CTAs, as on a GPU.
+//! **CTAs** have no order among themselves, but for those of a cluster, whose warps take turns with each other's. Clusters
+//! run in parallel on the CPU's cores. The results are the same for any number of cores, but for floating atomics on one
+//! address from several CTAs, as on a GPU.
+//!
+//! **Asynchronous work** (copies, `wgmma`, `tcgen05`) is done as late as the rules allow: what it writes is there, and what
+//! it reads may be written again, when the wait that PTX asks for is over. `docs/emulator.md` has the table.
 //!
 //! **Memory.** Global memory is the live buffers of a [`Memory`]; shared memory is made for each CTA, local memory for each
 //! thread; the parameters are read-only. Generic addresses of shared and local memory have windows of their own.
@@ -35,11 +39,13 @@
 //!   let lanes compute on nothing whose results nobody takes.
 //! - **Race**, shared: two threads of a CTA touch the same word (byte, where the kernel has narrower accesses), one of them
 //!   writes, and no barrier orders them: `bar.sync` among the warps that come to it, `bar.arrive` before `bar.sync` of
-//!   the same barrier, `bar.warp.sync` among the lanes of a warp. A shuffle or a vote orders nothing. Lanes that write the
-//!   same value in one instruction agree. **Race**, global: two CTAs touch the same word and one writes. Atomics do not
-//!   race with atomics.
+//!   the same barrier, `bar.warp.sync` among the lanes of a warp, mbarriers, and the cluster's barrier. A shuffle or a vote
+//!   orders nothing. Who writes the value that a word has agrees with who wrote it. So with asynchronous work that nobody
+//!   waited for, and with a missing `fence.proxy.async` before it. **Race**, global: two CTAs touch the same word and one
+//!   writes. Atomics do not race with atomics.
 //! - **Sync**: a barrier that some lanes of a warp do not reach, that too many reach, or that is never full; a shuffle, vote
-//!   or `bar.warp.sync` that names a lane which is not there, or a shuffle that reads from one.
+//!   or `bar.warp.sync` that names a lane which is not there, or a shuffle that reads from one; an mbarrier that is never
+//!   complete; asynchronous work that is under way, or tensor memory that is held, when the CTA ends.
 //! - **Limits**, always: threads of a CTA, the block that the kernel asks for, shared memory of the target, the grid.
 //!   A step limit ends what would run for ever, a memory limit what would take all of it ([`Options`]).
 //!

@@ -361,3 +361,14 @@ fn a_view_of_nothing_is_refused() {
         run(&file, &format!("{options} {view}")).refused(said);
     }
 }
+
+/// What `cp.async` brought goes to a bulk store without a fence: a fault where PTX's rule is asked for.
+#[test]
+fn a_fence_after_copies_is_asked_for() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/emulate/async_copy_then_store_lenient_clean.ptx");
+    let launch = "--grid 1 --block 32 --arg buf:u32:32=iota --arg buf:u32:32";
+    run(file, launch).ended_with(0);
+    let refused = run(file, &format!("{launch} --fence-copies"));
+    assert_eq!(refused.code, 2, "{refused:#?}");
+    assert!(refused.stderr.contains("no fence.proxy.async between"), "{}", refused.stderr);
+}

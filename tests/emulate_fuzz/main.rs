@@ -8,13 +8,16 @@
 //! A failure says its seed and case, and `TILEWRIGHT_FUZZ_CASE` runs that one alone; the text is left in
 //! `target/emulate_fuzz/`. Where Triton's kernels are (`TILEWRIGHT_TRITON_CORPUS`), they are changed as well.
 
+#[path = "../support/corpus.rs"]
+mod corpus;
+
 mod case;
 mod meter;
 mod mutate;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,22 +41,9 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        if path.is_dir() {
-            collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "ptx") {
-            files.push(path);
-        }
-    }
-}
-
 /// The texts under a folder, in order of name.
 fn seeds(folder: &Path) -> Vec<Seed> {
-    let mut files = Vec::new();
-    collect(folder, &mut files);
-    files.sort();
+    let files = corpus::ptx_files(folder);
     files.iter().map(|path| Seed::new(path.display().to_string(), std::fs::read_to_string(path).unwrap())).collect()
 }
 
@@ -102,19 +92,13 @@ struct Corpus {
     dictionary: Dictionary,
 }
 
-fn corpus() -> Corpus {
+fn texts() -> Corpus {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut small = seeds(&root.join("tests/emulate"));
     small.extend((1..=5).flat_map(tensor_copies));
     let mut large = seeds(&root.join("generated"));
     assert!(small.len() > 100 && large.len() > 10, "{} small texts, {} large", small.len(), large.len());
-    let triton =
-        std::env::var_os("TILEWRIGHT_TRITON_CORPUS").map_or_else(|| root.join("../shared/triton/dumps"), PathBuf::from);
-    let theirs = seeds(&triton);
-    if theirs.is_empty() {
-        println!("no Triton PTX at {}: set TILEWRIGHT_TRITON_CORPUS; only our own texts are changed", triton.display());
-    }
-    large.extend(theirs);
+    large.extend(corpus::triton().iter().flat_map(|folder| seeds(folder)));
     let dictionary = Dictionary::of(small.iter().chain(&large).map(|seed| seed.text.as_str()));
     Corpus { small, large, dictionary }
 }
@@ -164,7 +148,7 @@ fn nothing_hostile_panics_hangs_or_takes_all_memory() {
     let seconds = Duration::from_secs(number("TILEWRIGHT_FUZZ_SECONDS").unwrap_or(5));
     // Finds every failure of a long run, where it would stop at the first.
     let goes_on = std::env::var_os("TILEWRIGHT_FUZZ_GO_ON").is_some();
-    let corpus = corpus();
+    let corpus = texts();
     let me = std::thread::current().id();
     std::panic::set_hook(Box::new(move |info| {
         if std::thread::current().id() == me {

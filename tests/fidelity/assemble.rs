@@ -1,26 +1,15 @@
 //! Every kernel of this target is PTX: `ptxas`, where it is, takes them all for Hopper.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use indexmap::IndexMap;
 
 use crate::launch::ENTRY;
-use crate::{shapes, table};
-
-fn ptxas() -> Option<PathBuf> {
-    let path = std::env::var_os("TILEWRIGHT_PTXAS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/nvcc/nvidia/cu13/bin/ptxas"), PathBuf::from);
-    if path.is_file() {
-        return Some(path);
-    }
-    println!("no ptxas at {}: set TILEWRIGHT_PTXAS; kernels not assembled", path.display());
-    None
-}
+use crate::{ptxas, shapes, table};
 
 #[test]
 fn every_kernel_is_ptx() {
-    let Some(ptxas) = ptxas() else { return };
+    let Some(ptxas) = ptxas::ptxas() else { return };
     let kernels = table::rows().into_iter().map(|row| (row.needs, row.kernel()));
     let kernels = kernels.chain(shapes::SHAPES.iter().map(|shape| ([shape.version, shape.target], shape.kernel())));
     // One text for each version and target, with entries of many names.

@@ -1,5 +1,8 @@
 //! How faithful the emulator is: the same small kernels on it and on a device, bit for bit.
 
+#[path = "../support/ptxas.rs"]
+mod ptxas;
+
 mod accumulate;
 mod assemble;
 mod families;

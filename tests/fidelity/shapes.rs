@@ -184,6 +184,11 @@ pub struct Matrices {
     pub c: Vec<u32>,
 }
 
+/// `%a0, %a1, …`
+fn list(name: &str, count: usize) -> String {
+    (0..count).map(|index| format!("%{name}{index}")).collect::<Vec<_>>().join(", ")
+}
+
 impl Shape {
     /// `m16n8k8.f32.tf32`: what tells it from others, in few letters.
     pub fn name(&self) -> String {
@@ -270,8 +275,6 @@ impl Shape {
     /// A kernel whose CTAs each load their fragments, execute the instruction once and store D.
     pub fn kernel(&self) -> String {
         let [a, b, c] = self.counts();
-        let list =
-            |name: &str, count: usize| (0..count).map(|index| format!("%{name}{index}")).collect::<Vec<_>>().join(", ");
         let (mut loads, mut stores) = (String::new(), String::new());
         for (index, name) in [("a", a), ("b", b), ("c", c)]
             .iter()
@@ -325,8 +328,6 @@ impl Shape {
     /// The product by a group, which has B in shared memory: eight rows of 16 bytes a register, as the lanes hold them.
     fn group_product(&self) -> String {
         let [a, b, c] = self.counts();
-        let list =
-            |name: &str, count: usize| (0..count).map(|index| format!("%{name}{index}")).collect::<Vec<_>>().join(", ");
         let mut text = "    mov.u32 %at, tile;\n    mad.lo.u32 %at, %lane, 4, %at;\n".to_owned();
         for index in 0..b {
             text.push_str(&format!("    st.shared.b32 [%at+{}], %b{index};\n", 128 * index));

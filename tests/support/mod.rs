@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary takes what it needs")]
 
 pub mod batch;
+pub mod corpus;
 pub mod families;
 pub mod oracle;
 

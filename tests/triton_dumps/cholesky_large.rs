@@ -8,7 +8,7 @@ use std::ops::Range;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::harness::{ARCHS, Arg, corpus, floats, run};
+use crate::harness::{ARCHS, Arg, floats, run};
 use crate::matrices::{Expected, Memory};
 use crate::products::{Approximate, Precision, WITHIN};
 
@@ -107,7 +107,7 @@ const TWO_ROWS_OF_TILES: u32 = 3;
 
 /// T ← T − L·Lᵀ on and below the diagonal, below a panel of `depth` columns at `j` that ends with the matrix.
 fn check_trailing(kernel: &str, n: usize, batch: usize, depth: usize, precision: Precision) {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     // Two tiles of rows, the second not full.
@@ -159,7 +159,7 @@ fn lower_schur() {
 
 /// T ← T − L·Lᵀ for the `width` columns right of a panel of 32, for rows that end with the matrix.
 fn check_inner(kernel: &str, n: usize, tile: usize, precision: Precision) {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let (batch, width, remaining) = (2, 80, 176);
@@ -203,7 +203,7 @@ fn panel_inner_updates_by_small_tiles() {
 
 /// Four sub-steps of 32 columns: a solve with the inverse of the diagonal block, then the update of the columns right of it.
 fn check_fused(kernel: &str, n: usize, precision: Precision) {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let (batch, rows) = (2, 176);
@@ -258,7 +258,7 @@ fn fused_panels() {
 
 /// In one go for the rows below a pivot block, which end with the matrix: the solve, and the update with its result.
 fn check_diagonal_step(kernel: &str, n: usize, precision: Precision) {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let (batch, rows) = (2, 80);
@@ -303,7 +303,7 @@ fn diagonal_block_steps() {
 
 /// The solve for the rows below a pivot block, which end with the matrix.
 fn check_apply(kernel: &str, n: usize, precision: Precision, from_source: bool) {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let (batch, remaining) = (2, 176);

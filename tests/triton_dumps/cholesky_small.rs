@@ -3,7 +3,7 @@
 //! What a kernel has no business to read is NaN, which would reach its results.
 
 use crate::bounded::{Bounded, factor, inverse, solve_row};
-use crate::harness::{ARCHS, Arg, Outputs, corpus, floats, run};
+use crate::harness::{ARCHS, Arg, Outputs, floats, run};
 use crate::matrices::{Memory, random};
 use crate::support::batch::UNTOUCHED;
 use crate::support::families::Family;
@@ -74,7 +74,7 @@ fn check_batched(kernel: &str, from: [usize; 2], to: [usize; 2], strides_given: 
 
 #[test]
 fn batched_factors() {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     // With gaps between rows and between matrices.
@@ -83,7 +83,7 @@ fn batched_factors() {
 
 #[test]
 fn factors_by_pairs_of_columns() {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     check_batched("chol32_rank2_kernel", [1024, 32], [1024, 32], false);
@@ -92,7 +92,7 @@ fn factors_by_pairs_of_columns() {
 /// A 32 × 32 diagonal block and the inverse of its factor.
 #[test]
 fn micro_factors_with_inverses() {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     for (kernel, n, from_source) in [("micro_potrf_gj32", 512, false), ("micro_potrf_gj32@first_div", 1024, true)] {
@@ -126,7 +126,7 @@ fn micro_factors_with_inverses() {
 /// A 64 × 64 diagonal block in place; what is above its diagonal stays.
 #[test]
 fn diagonal_factors() {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let (n, k) = (2048, 128);
@@ -150,7 +150,7 @@ fn diagonal_factors() {
 /// P ← P·L⁻ᵀ below a 64 × 64 diagonal block, two tiles of rows, the second not full.
 #[test]
 fn panel_solves() {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let (n, k, remaining) = (2048, 128, 80);
@@ -182,7 +182,7 @@ fn panel_solves() {
 /// The inverses of 32 × 32 diagonal blocks, one column by each CTA; what is above their diagonals stays.
 #[test]
 fn inverses_of_leaves() {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     const BLOCKS: usize = 3;

@@ -2,23 +2,10 @@
 //!
 //! The files are found through `TILEWRIGHT_TRITON_CORPUS`, or at `../shared/triton/dumps` beside the repository.
 
-use std::path::PathBuf;
-
 use tilewright::emulate::{Kernel, LaunchConfig, Memory, Options, launch};
 
 /// The architectures of the corpus.
 pub const ARCHS: [&str; 2] = ["sm_90", "sm_100"];
-
-/// The corpus's folder; `None`, with a line that says so, where there is none.
-pub fn corpus() -> Option<PathBuf> {
-    let folder = std::env::var_os("TILEWRIGHT_TRITON_CORPUS")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/triton/dumps"), PathBuf::from);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no Triton PTX at {}; set TILEWRIGHT_TRITON_CORPUS", folder.display());
-    None
-}
 
 /// A run-time argument.
 pub enum Arg {
@@ -85,7 +72,7 @@ pub fn try_run(
     grid: [u32; 3],
     options: &Options,
 ) -> Result<Outputs, tilewright::emulate::Error> {
-    let folder = corpus().expect("the test asked for the corpus first").join(arch).join(kernel);
+    let folder = crate::support::corpus::triton().expect("the test asked for the corpus first").join(arch).join(kernel);
     let source = std::fs::read_to_string(folder.join("kernel.ptx")).unwrap();
     let meta: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(folder.join("kernel.json")).unwrap()).unwrap();

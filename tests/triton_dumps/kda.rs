@@ -8,7 +8,7 @@ use half::bf16;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::harness::{ARCHS, Arg, corpus, floats, halves, run};
+use crate::harness::{ARCHS, Arg, floats, halves, run};
 
 /// Heads in memory, of which the first few are computed; elements of a head; tokens of a chunk and of a block.
 const HEADS: usize = 32;
@@ -114,7 +114,7 @@ fn inverse(a: &[f64], size: usize) -> Vec<f64> {
 const POISON: u16 = 0x7fa5;
 
 fn check(kernel: &str, sequences: &Sequences, inverted: bool, varlen: bool, precision: Precision) {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let inputs = Inputs::new(sequences, inverted, 41);

@@ -17,7 +17,7 @@ mod products;
 /// Every kernel of the corpus, in both architectures, is launched by one of the tests.
 #[test]
 fn every_kernel_has_a_test() {
-    let Some(folder) = harness::corpus() else { return };
+    let Some(folder) = support::corpus::triton() else { return };
     let tests = [
         include_str!("cholesky_large.rs"),
         include_str!("cholesky_small.rs"),

@@ -2,7 +2,7 @@
 
 use half::f16;
 
-use crate::harness::{ARCHS, Arg, corpus, floats, halves, run};
+use crate::harness::{ARCHS, Arg, floats, halves, run};
 use crate::matrices::random;
 use crate::support::batch::UNTOUCHED;
 
@@ -16,7 +16,7 @@ fn of_all_sizes(count: usize, seed: u64) -> Vec<f32> {
 /// correctly rounded: nothing is tolerated.
 #[test]
 fn block_moves() {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let (rows, cols, stride_src, stride_out) = (80, 1040, 1056, 1072);
@@ -77,7 +77,7 @@ fn check_cleared(kernel: &str, n: usize, matrices: usize, grid: [u32; 3]) {
 /// By tiles of 128.
 #[test]
 fn clears_by_tiles() {
-    if corpus().is_some() {
+    if crate::support::corpus::triton().is_some() {
         check_cleared("clear_upper_tiles", 512, 2, [10, 2, 1]);
     }
 }
@@ -85,7 +85,7 @@ fn clears_by_tiles() {
 /// A loop over all the matrices, with the whole grid that it was specialised for.
 #[test]
 fn clears_by_strides() {
-    if corpus().is_some() {
+    if crate::support::corpus::triton().is_some() {
         check_cleared("clear_upper_8x2048", 2048, 8, [4096, 1, 1]);
     }
 }

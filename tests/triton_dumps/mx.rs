@@ -1,6 +1,6 @@
 //! MXFP8: quantisers, scales, casts, the block-scaled panel update.
 
-use crate::harness::{ARCHS, Arg, corpus, floats, run, try_run};
+use crate::harness::{ARCHS, Arg, floats, run, try_run};
 use crate::matrices::{Memory, random};
 use crate::products::{Approximate, Precision, WITHIN};
 use rand::rngs::StdRng;
@@ -75,7 +75,7 @@ fn quantise(block: &[f32]) -> (u8, Vec<u8>) {
 
 #[test]
 fn quantisers() {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let (rows, columns, stride) = (256, 256, 272);
@@ -146,7 +146,7 @@ impl Operand {
 /// The largest magnitudes of pieces of 1024 elements of rows.
 #[test]
 fn largest_magnitudes() {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let lhs = Operand::new([16, 1040, 1056], false, f32::INFINITY, 32);
@@ -174,7 +174,7 @@ fn largest_magnitudes() {
 
 #[test]
 fn scaled_casts() {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let lhs = Operand::new([16, 208, 224], false, f32::NAN, 34);
@@ -233,7 +233,7 @@ impl Scaled {
 /// which hold them exactly. So all that is not exact is the sum.
 #[test]
 fn panel_update() {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let kernel = "mxfp8_panel_update_kernel";
@@ -266,7 +266,7 @@ fn panel_update() {
 /// which the emulator names where it is asked to. The other check of the kernel is above.
 #[test]
 fn panel_update_has_no_fence_after_its_copies() {
-    if corpus().is_none() {
+    if crate::support::corpus::triton().is_none() {
         return;
     }
     let mut numbers = StdRng::seed_from_u64(38);
