@@ -180,6 +180,30 @@ pub(super) fn max_f64(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { min_f64(a, b) } else { -min_f64(-a, -b) }
 }
 
+/// `.sat`: within [0, 1]; NaN and −0 become +0. By comparisons, since `f32::max` may give either of two zeros.
+#[inline(always)]
+pub(super) fn saturated_f32(value: f32) -> f32 {
+    if value >= 1.0 {
+        1.0
+    } else if value > 0.0 {
+        value
+    } else {
+        0.0
+    }
+}
+
+/// `.sat` of a double, as [`saturated_f32`].
+#[inline(always)]
+pub(super) fn saturated_f64(value: f64) -> f64 {
+    if value >= 1.0 {
+        1.0
+    } else if value > 0.0 {
+        value
+    } else {
+        0.0
+    }
+}
+
 /// A double, a signalling NaN made quiet: doubles keep their NaNs, as singles do not.
 #[inline(always)]
 pub(super) fn quiet(value: f64) -> f64 {

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 
 use super::words::Ty;
-use crate::emulate::alu::{Alu, bfloat_from_f64, canonical, f, half_from_f32, half_from_f64, quiet};
+use crate::emulate::alu::{Alu, bfloat_from_f64, canonical, f, half_from_f32, half_from_f64, quiet, saturated_f64};
 use crate::emulate::halves::{Half, finite, half_of, rectified, same, saturated};
 use crate::emulate::rounding::{Rounding, convert, convert_integer, modes};
 use crate::emulate::tensor::Element;
@@ -282,8 +282,7 @@ pub(super) fn float_to_float(to: Ty, from: Ty, mode: Option<&str>, after: After)
     macro_rules! saturating {
         ($variant:ident, $from:ty; |$a:ident| $double:expr) => {
             if after.sat {
-                // NaN saturates to zero.
-                Alu::$variant(f!($from => f64; |$a| { let value: f64 = $double; value.clamp(0.0, 1.0).max(0.0) }))
+                Alu::$variant(f!($from => f64; |$a| saturated_f64($double)))
             } else {
                 Alu::$variant(f!($from => f64; |$a| $double))
             }

@@ -5,7 +5,7 @@ use super::Run;
 use super::access::Access;
 use super::cluster::Context;
 use super::warp::Warp;
-use crate::emulate::alu::Alu;
+use crate::emulate::alu::{Alu, saturated_f32};
 use crate::emulate::lanes::{FULL, LANES, flush};
 use crate::emulate::program::{Bool, Compare, Flush, Op, PredicateUse, Slot};
 
@@ -316,8 +316,7 @@ impl Warp {
             narrow = narrow.map(flush);
         }
         if sat {
-            // NaN saturates to zero.
-            narrow = narrow.map(|bits| f32::from_bits(bits).clamp(0.0, 1.0).max(0.0).to_bits());
+            narrow = narrow.map(|bits| saturated_f32(f32::from_bits(bits)).to_bits());
         }
         self.write32(dst, &narrow, active);
         self.ready32[dst as usize] &= defined | !active;
