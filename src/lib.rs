@@ -16,3 +16,4 @@ pub mod generate;
 pub mod kernels;
 pub mod ptx;
 pub mod template;
+pub mod tile;
