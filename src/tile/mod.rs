@@ -25,11 +25,15 @@
 
 mod func;
 mod ops;
+pub mod printer;
 mod types;
+pub mod verify;
 
 pub use func::{Block, BlockData, Def, Func, Loc, Op, OpData, Param, Program, Region, RegionData, Value, ValueData};
 pub use ops::{
-    AtomicOp, Binary, CacheModifier, CachePolicy, Cast, EvictionPolicy, FloatCompare, InputPrecision, IntCompare, MemScope,
-    MemSemantic, OpKind, Padding, Rounding, ScaledFormat, Unary, float_bits, float_value, int_bits, int_value, range_type,
+    AtomicOp, Binary, CacheModifier, CachePolicy, Cast, EvictionPolicy, FloatCompare, InputPrecision, IntCompare,
+    MemScope, MemSemantic, OpKind, Padding, Rounding, ScaledFormat, Unary, float_bits, float_value, int_bits,
+    int_value, range_type,
 };
 pub use types::{Elem, Scalar, Shape, ShapeError, Type};
+pub use verify::VerifyError;
