@@ -23,13 +23,15 @@
 //! The printed form ([`printer`]) is Triton's own text, which [`crate::ttir`] reads back. [`verify`] checks what this page
 //! promises and more; the compiler calls it between passes in debug builds, and it never panics.
 
+pub mod build;
 mod func;
 mod ops;
 mod types;
 
 pub use func::{Block, BlockData, Def, Func, Loc, Op, OpData, Param, Program, Region, RegionData, Value, ValueData};
 pub use ops::{
-    AtomicOp, Binary, CacheModifier, CachePolicy, Cast, EvictionPolicy, FloatCompare, InputPrecision, IntCompare, MemScope,
-    MemSemantic, OpKind, Padding, Rounding, ScaledFormat, Unary, float_bits, float_value, int_bits, int_value, range_type,
+    AtomicOp, Binary, CacheModifier, CachePolicy, Cast, EvictionPolicy, FloatCompare, InputPrecision, IntCompare,
+    MemScope, MemSemantic, OpKind, Padding, Rounding, ScaledFormat, Unary, float_bits, float_value, int_bits,
+    int_value, range_type,
 };
 pub use types::{Elem, Scalar, Shape, ShapeError, Type};

@@ -675,10 +675,7 @@ impl OpKind {
 
     /// Whether it ends a block.
     pub fn is_terminator(&self) -> bool {
-        matches!(
-            self,
-            OpKind::Yield | OpKind::Condition | OpKind::Branch | OpKind::CondBranch { .. } | OpKind::Return
-        )
+        matches!(self, OpKind::Yield | OpKind::Condition | OpKind::Branch | OpKind::CondBranch { .. } | OpKind::Return)
     }
 
     /// Whether it may go where nothing uses its results, and may be made twice or once for two of the same. A load is not:

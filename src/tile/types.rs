@@ -196,7 +196,10 @@ impl Shape {
         if let Some(axis) = dims.iter().position(|extent| !extent.is_power_of_two()) {
             return Err(ShapeError::NotPowerOfTwo { dims: dims.to_vec(), axis, extent: dims[axis] });
         }
-        if dims.iter().try_fold(1_u64, |all, &extent| all.checked_mul(extent.into())).is_none_or(|n| n > Self::MAX_ELEMENTS)
+        if dims
+            .iter()
+            .try_fold(1_u64, |all, &extent| all.checked_mul(extent.into()))
+            .is_none_or(|n| n > Self::MAX_ELEMENTS)
         {
             return Err(ShapeError::TooLarge(dims.to_vec()));
         }
