@@ -282,6 +282,14 @@ impl Func {
         region
     }
 
+    /// A new result of `op`, after those that it has.
+    pub fn add_result(&mut self, op: Op, ty: Type) -> Value {
+        let index = self.op(op).results.len() as u32;
+        let value = self.add_value(ty, Def::Result(op, index));
+        self.ops[op.index()].results.push(value);
+        value
+    }
+
     /// A new operation at the end of `block`. Its types are not checked here: see [`super::verify`].
     pub fn push_op(&mut self, block: Block, kind: OpKind, operands: &[Value], results: &[Type], loc: Loc) -> Op {
         let at = self.block(block).ops.len();

@@ -23,6 +23,7 @@
 //! The printed form ([`printer`]) is Triton's own text, which [`crate::ttir`] reads back. [`verify`] checks what this page
 //! promises and more; the compiler calls it between passes in debug builds, and it never panics.
 
+pub mod build;
 mod func;
 mod ops;
 pub mod printer;
