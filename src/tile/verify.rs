@@ -1,11 +1,11 @@
 //! The verifier: what every pass may count on.
 //!
 //! It checks, in this order, each step only where those before it found nothing:
-//! 1. *Structure* ([`mod@structure`]): every index is in its arena; regions, blocks, operations and values name each other truly; each
+//! 1. *Structure* (`structure`): every index is in its arena; regions, blocks, operations and values name each other truly; each
 //!    operation, block and region is in one place; a block ends in its one terminator; only a function's body has several
 //!    blocks, and nothing branches to its first; its arguments are the parameters.
-//! 2. *Types* ([`mod@types`]): the operands, results, regions and attributes of each operation fit its rule.
-//! 3. *Dominance* ([`mod@dominance`]): an operand is made before it is used, on every way that leads to the use.
+//! 2. *Types* (`types`): the operands, results, regions and attributes of each operation fit its rule.
+//! 3. *Dominance* (`dominance`): an operand is made before it is used, on every way that leads to the use.
 //! 4. *Calls* ([`verify_program`] only): the function is there and has the types of the call, and no name is taken twice.
 //!
 //! Not checked: what depends on a target (the least extents of a `tt.dot`), recursion, and the layouts that the compiler adds. The

@@ -187,7 +187,7 @@ impl KernelBuilder {
                 }
                 Some(value) => {
                     let value = state.cast(value, scalar)?;
-                    state.to_shape(value, shape)
+                    state.fit_shape(value, shape)
                 }
             }
         })
