@@ -26,6 +26,7 @@
 pub mod build;
 mod func;
 mod ops;
+pub mod simplify;
 mod types;
 
 pub use func::{Block, BlockData, Def, Func, Loc, Op, OpData, Param, Program, Region, RegionData, Value, ValueData};
