@@ -3,8 +3,8 @@
 //!
 //! The layers, each using only those after it: [`kernels`] (families and their host API), [`build`] (the interface of
 //! a user's `build.rs`), [`generate`] (a kernel and a specialisation to a [`ptx::Module`]), [`template`] (the
-//! parameters of each PTX template), [`device`] (GPU or emulator behind one trait), [`emulate`] (PTX on the CPU), and
-//! [`ptx`] (PTX text).
+//! parameters of each PTX template), [`ttir`] (Triton's IR text to tile IR), [`tile`] (programs over tiles), [`device`] (GPU or
+//! emulator behind one trait), [`emulate`] (PTX on the CPU), and [`ptx`] (PTX text).
 
 pub mod build;
 #[cfg(feature = "cli")]
@@ -17,3 +17,4 @@ pub mod kernels;
 pub mod ptx;
 pub mod template;
 pub mod tile;
+pub mod ttir;

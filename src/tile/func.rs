@@ -149,6 +149,8 @@ pub struct Func {
 pub struct Program {
     /// The functions in order.
     pub funcs: Vec<Func>,
+    /// Attributes of the module, kept as text.
+    pub attributes: IndexMap<String, String>,
 }
 
 impl Program {
@@ -246,6 +248,11 @@ impl Func {
     /// How many blocks were ever made.
     pub fn block_count(&self) -> usize {
         self.blocks.len()
+    }
+
+    /// How many regions were ever made.
+    pub fn region_count(&self) -> usize {
+        self.regions.len()
     }
 
     /// A new block at the end of `region`, with arguments of these types.

@@ -26,8 +26,10 @@
 pub mod build;
 mod func;
 mod ops;
+pub mod printer;
 pub mod simplify;
 mod types;
+pub mod verify;
 
 pub use func::{Block, BlockData, Def, Func, Loc, Op, OpData, Param, Program, Region, RegionData, Value, ValueData};
 pub use ops::{
@@ -36,3 +38,4 @@ pub use ops::{
     int_value, range_type,
 };
 pub use types::{Elem, Scalar, Shape, ShapeError, Type};
+pub use verify::VerifyError;

@@ -610,6 +610,13 @@ pub enum OpKind {
         /// Its name.
         callee: String,
     },
+    /// `ub.poison`: any value at all. Nothing reads it in a program that means something.
+    Poison,
+    /// `llvm.intr.assume` condition: it holds, and the compiler may count on it.
+    Assume,
+    /// `gpu.barrier`, from `tl.debug_barrier`: the program's threads wait for each other. The IR has one thread of control, so
+    /// it means nothing here; it stays where it is for the sake of a program that is being looked at.
+    Barrier,
     /// The value has another layout; the tile stays as it is. Made by the compiler, never read.
     ConvertLayout,
 }
@@ -669,6 +676,9 @@ impl OpKind {
             OpKind::CondBranch { .. } => "cf.cond_br",
             OpKind::Return => "tt.return",
             OpKind::Call { .. } => "tt.call",
+            OpKind::Poison => "ub.poison",
+            OpKind::Assume => "llvm.intr.assume",
+            OpKind::Barrier => "gpu.barrier",
             OpKind::ConvertLayout => "convert_layout",
         }
     }
@@ -694,6 +704,8 @@ impl OpKind {
             | OpKind::For
             | OpKind::While
             | OpKind::If
+            | OpKind::Assume
+            | OpKind::Barrier
             | OpKind::Call { .. } => false,
             OpKind::InlineAsm { pure, .. } | OpKind::ExternElementwise { pure, .. } => *pure,
             kind => !kind.is_terminator(),

@@ -18,18 +18,23 @@ pub fn triton() -> Option<PathBuf> {
 
 /// Every `.ptx` under a folder, in order of name.
 pub fn ptx_files(folder: &Path) -> Vec<PathBuf> {
+    files(folder, "ptx")
+}
+
+/// Every file with this extension under a folder, in order of name.
+pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    collect(folder, &mut files);
+    collect(folder, extension, &mut files);
     files.sort();
     files
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+fn collect(folder: &Path, extension: &str, files: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
         if path.is_dir() {
-            collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "ptx") {
+            collect(&path, extension, files);
+        } else if path.extension().is_some_and(|found| found == extension) {
             files.push(path);
         }
     }
