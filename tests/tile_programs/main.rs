@@ -6,10 +6,12 @@ mod corpus;
 
 mod histogram;
 mod programs;
+mod structure;
 
 use histogram::{difference, of_func, of_text, parameters_of_func, parameters_of_text};
 use programs::all;
 use tilewright::tile::simplify;
+use tilewright::tile::verify::verify;
 
 #[test]
 fn every_kernel_of_the_corpus_has_a_program() {
@@ -39,6 +41,38 @@ fn programs_do_what_triton_does() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// More than the same operations: the same expressions, for every value that is stored, loaded through or decided on.
+#[test]
+fn programs_are_tritons_up_to_order() {
+    let Some(root) = corpus::triton() else { return };
+    for program in all() {
+        let path = root.join("sm_90").join(program.folder).join("kernel.ttir");
+        let mut theirs = tilewright::ttir::read(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let theirs = &mut theirs.funcs[0];
+        let mut ours = program.func.unwrap();
+        simplify::canonicalise(&mut ours);
+        simplify::canonicalise(theirs);
+        verify(theirs).unwrap_or_else(|errors| panic!("Triton's {}, simplified: {}", program.folder, errors[0]));
+        let mut numbers = structure::Numbers::default();
+        let (ours, theirs) = (structure::effects(&ours, &mut numbers), structure::effects(theirs, &mut numbers));
+        assert_eq!(ours, theirs, "{}", program.folder);
+    }
+}
+
+/// The verifier agrees with the builder and with every pass, and nothing is left to simplify.
+#[test]
+fn programs_are_valid_and_simplified_at_once() {
+    for program in all() {
+        let mut func = program.func.unwrap();
+        verify(&func).unwrap_or_else(|errors| panic!("{}: {}", program.folder, errors[0]));
+        simplify::simplify(&mut func);
+        verify(&func).unwrap_or_else(|errors| panic!("{}, simplified: {}", program.folder, errors[0]));
+        let once = func.op_count();
+        simplify::simplify(&mut func);
+        assert_eq!(func.op_count(), once, "{} is not simplified at once", program.folder);
+    }
 }
 
 #[test]

@@ -30,7 +30,8 @@ fn products(rewriter: &mut Rewriter<'_>, op: Op, uses: &[u32]) -> Fate {
         return Fate::Kept;
     };
     let ty = func.ty(data.results[0]);
-    for (product, other) in [(a, b), (b, a)] {
+    // Of two products the second is made onto the first, as Triton does.
+    for (product, other) in [(b, a), (a, b)] {
         let Some(dot) = func.def_op(product) else { continue };
         let dot = func.op(dot);
         let OpKind::Dot { max_imprecise: 0, .. } = dot.kind else { continue };
