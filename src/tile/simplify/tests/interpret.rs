@@ -227,6 +227,7 @@ fn element(kind: &OpKind, from: &[Elem], to: Elem, bits: &[u64]) -> u64 {
         }),
         OpKind::CmpF(FloatCompare::Olt) => u64::from(float(0) < float(1)),
         OpKind::CmpF(FloatCompare::Une) => u64::from(float(0) != float(1)),
+        OpKind::Cast(Cast::Bitcast) => bits[0],
         OpKind::Cast(Cast::SIToFP) => single(int(0) as f32),
         OpKind::Cast(Cast::UIToFP | Cast::ExtUI) if to.scalar() == Some(Scalar::F32) => single(bits[0] as f32),
         OpKind::Cast(Cast::ExtUI) => bits[0],
