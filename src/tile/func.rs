@@ -290,6 +290,32 @@ impl Func {
         value
     }
 
+    /// Makes `results`, each a result of `op` already, its results in this order. Those left out must have no uses.
+    pub fn set_results(&mut self, op: Op, results: Vec<Value>) {
+        for (index, value) in results.iter().enumerate() {
+            self.values[value.index()].def = Def::Result(op, index as u32);
+        }
+        self.ops[op.index()].results = results;
+    }
+
+    /// Makes `args`, each an argument of `block` already, its arguments in this order. Those left out must have no uses.
+    pub fn set_block_args(&mut self, block: Block, args: Vec<Value>) {
+        for (index, value) in args.iter().enumerate() {
+            self.values[value.index()].def = Def::Arg(block, index as u32);
+        }
+        self.blocks[block.index()].args = args;
+    }
+
+    /// The blocks of a region, to be taken out. What is taken out must not be gone to.
+    pub fn region_blocks_mut(&mut self, region: Region) -> &mut Vec<Block> {
+        &mut self.regions[region.index()].blocks
+    }
+
+    /// The operation that a block is inside, or `None` where it is of the function's body.
+    pub fn parent_op(&self, block: Block) -> Option<Op> {
+        self.region(self.block(block).region).parent
+    }
+
     /// A new operation at the end of `block`. Its types are not checked here: see [`super::verify`].
     pub fn push_op(&mut self, block: Block, kind: OpKind, operands: &[Value], results: &[Type], loc: Loc) -> Op {
         let at = self.block(block).ops.len();

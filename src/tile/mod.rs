@@ -27,6 +27,7 @@ pub mod build;
 mod func;
 mod ops;
 pub mod printer;
+pub mod simplify;
 mod types;
 pub mod verify;
 

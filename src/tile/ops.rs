@@ -382,7 +382,7 @@ impl Default for CachePolicy {
 /// An operation and its attributes; operands, results and regions are in [`super::OpData`].
 ///
 /// Operands are listed in the order of Triton's text; `shape` is that of the (first) result unless said otherwise.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
     /// A scalar, or a tile of one value: the bits of the value in its element type, zero-extended.
     Constant(u64),

@@ -36,6 +36,7 @@ mod error;
 mod residual;
 mod select;
 mod shape;
+pub mod tiles;
 
 pub use error::Error;
 pub use residual::{residual, residuals};

@@ -66,7 +66,7 @@ impl State {
         let mask = self.value(mask.unwrap_or(Arg::Bool(true)))?;
         self.check_mask(Some(mask))?;
         let (value, mask) = match ty.shape() {
-            Some(shape) => (self.fit_shape(value, shape)?, self.fit_shape(mask, shape)?),
+            Some(shape) => (self.in_shape(value, shape)?, self.in_shape(mask, shape)?),
             None => (value, mask),
         };
         if ty.shape().is_none() && (self.ty(value).shape().is_some() || self.ty(mask).shape().is_some()) {

@@ -111,7 +111,19 @@ impl KernelBuilder {
         init: [Tile<'k>; N],
         body: impl FnOnce(Tile<'k>, [Tile<'k>; N]) -> [Tile<'k>; N],
     ) -> [Tile<'k>; N] {
-        let bounds = [self.arg(low), self.arg(high), self.arg(step)];
+        self.range_staged(None, [low.into(), high.into(), step.into()], init, body)
+    }
+
+    /// [`KernelBuilder::range`] over `[low, high, step]` whose loads are started `stages` − 1 turns ahead, where there is a number.
+    #[track_caller]
+    pub fn range_staged<'k, const N: usize>(
+        &'k self,
+        stages: Option<u32>,
+        bounds: [Operand<'k>; 3],
+        init: [Tile<'k>; N],
+        body: impl FnOnce(Tile<'k>, [Tile<'k>; N]) -> [Tile<'k>; N],
+    ) -> [Tile<'k>; N] {
+        let bounds = bounds.map(|bound| self.arg(bound));
         let carried = init.map(|tile| self.arg(tile));
         let opened = self.attempt("range", |state| {
             let [low, high, step] = state.bounds(bounds)?;
@@ -120,6 +132,9 @@ impl KernelBuilder {
             let mut operands = vec![low, high, step];
             operands.extend(init);
             let op = state.push(OpKind::For, &operands, &types);
+            if let Some(stages) = stages {
+                state.func.op_mut(op).attributes.insert("tt.num_stages".to_owned(), format!("{stages} : i32"));
+            }
             let mut args = vec![state.ty(low)];
             args.extend(&types);
             let (saved, args) = state.enter(op, &args);

@@ -172,7 +172,7 @@ impl State {
             if plan.mask.is_some() {
                 return Err(Fault::rule("a block pointer takes a boundary, not a mask", &[pointer_ty]));
             }
-            let value = if self.ty(value).shape().is_some() { value } else { self.fit_shape(value, shape)? };
+            let value = if self.ty(value).shape().is_some() { value } else { self.in_shape(value, shape)? };
             if self.ty(value) != Type::Tile(shape, scalar.into()) {
                 let rule = "the value has the block's shape and type: convert it with `.to(..)`";
                 return Err(Fault::rule(rule, &[pointer_ty, self.ty(value)]));

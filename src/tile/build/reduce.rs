@@ -251,7 +251,7 @@ impl<'k> Tile<'k> {
             for other in (0..shape.rank()).filter(|&other| other != axis) {
                 index = state.expand(index, other)?;
             }
-            state.fit_shape(index, shape)
+            state.in_shape(index, shape)
         });
         k.reduce([values, indices], axis, |[value1, index1], [value2, index2]| {
             let tie = value1.eq(value2) & index1.lt(index2);

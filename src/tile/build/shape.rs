@@ -74,7 +74,7 @@ impl<'k> Tile<'k> {
     pub fn broadcast_to(self, shape: &[u32]) -> Self {
         self.map("broadcast_to", |state, value| {
             let shape = Shape::new(shape)?;
-            state.fit_shape(value, shape)
+            state.in_shape(value, shape)
         })
     }
 
@@ -206,7 +206,7 @@ impl<'k> Tile<'k> {
             let (value, mask) = (state.value(value)?, state.value(mask)?);
             let result = state.histogram_type(value, bins)?;
             let shape = state.shape(value)?;
-            let mask = state.fit_shape(mask, shape)?;
+            let mask = state.in_shape(mask, shape)?;
             if state.ty(mask).number() != Some(Scalar::I1) {
                 return Err(Fault::rule("a mask is of i1", &[state.ty(mask)]));
             }

@@ -170,7 +170,7 @@ impl State {
         let (Some(mut left), Some(mut right)) = (self.ty(a).shape(), self.ty(b).shape()) else {
             let shape = self.ty(a).shape().or(self.ty(b).shape());
             return match shape {
-                Some(shape) => Ok((self.fit_shape(a, shape)?, self.fit_shape(b, shape)?)),
+                Some(shape) => Ok((self.in_shape(a, shape)?, self.in_shape(b, shape)?)),
                 None => Ok((a, b)),
             };
         };
@@ -192,11 +192,11 @@ impl State {
             dims.push(x.max(y));
         }
         let shape = Shape::new(&dims)?;
-        Ok((self.fit_shape(a, shape)?, self.fit_shape(b, shape)?))
+        Ok((self.in_shape(a, shape)?, self.in_shape(b, shape)?))
     }
 
     /// `value` in `shape`: a scalar is splat, axes of extent 1 are repeated.
-    pub(super) fn fit_shape(&mut self, value: Value, shape: Shape) -> Made<Value> {
+    pub(super) fn in_shape(&mut self, value: Value, shape: Shape) -> Made<Value> {
         let ty = self.ty(value);
         let elem = self.elem(value)?;
         let result = Type::Tile(shape, elem);
@@ -225,7 +225,7 @@ impl State {
             if axis != 0 {
                 return Err(Fault::rule("a scalar gets its first axis at 0", &[ty]));
             }
-            return self.fit_shape(value, Shape::new(&[1])?);
+            return self.in_shape(value, Shape::new(&[1])?);
         };
         let Some(expanded) = shape.inserted(axis, 1) else {
             return Err(Fault::rule(format!("no axis can be put in at {axis}"), &[ty]));

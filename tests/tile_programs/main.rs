@@ -1,0 +1,84 @@
+//! The families' tile programs beside Triton's own `.ttir` of the kernels that they stand in for: after simplification the same
+//! parameters and the same operations on the same types.
+
+#[path = "../support/corpus.rs"]
+mod corpus;
+
+mod histogram;
+mod programs;
+mod structure;
+
+use histogram::{difference, of_func, of_text, parameters_of_func, parameters_of_text};
+use programs::all;
+use tilewright::tile::simplify;
+use tilewright::tile::verify::verify;
+
+#[test]
+fn every_kernel_of_the_corpus_has_a_program() {
+    let Some(root) = corpus::triton() else { return };
+    let mut folders: Vec<String> = std::fs::read_dir(root.join("sm_90"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    folders.sort();
+    let mut named: Vec<_> = all().into_iter().map(|program| program.folder).collect();
+    named.sort_unstable();
+    assert_eq!(folders, named);
+}
+
+#[test]
+fn programs_do_what_triton_does() {
+    let Some(root) = corpus::triton() else { return };
+    let mut wrong = Vec::new();
+    for program in all() {
+        let text = std::fs::read_to_string(root.join("sm_90").join(program.folder).join("kernel.ttir")).unwrap();
+        let mut func = program.func.unwrap();
+        simplify::canonicalise(&mut func);
+        assert_eq!(parameters_of_func(&func), parameters_of_text(&text), "{}", program.folder);
+        let difference = difference(&of_func(&func), &of_text(&text));
+        if !difference.is_empty() {
+            wrong.push(format!("{} (ours, Triton's):\n{}", program.folder, difference.join("\n")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// More than the same operations: the same expressions, for every value that is stored, loaded through or decided on.
+#[test]
+fn programs_are_tritons_up_to_order() {
+    let Some(root) = corpus::triton() else { return };
+    for program in all() {
+        let path = root.join("sm_90").join(program.folder).join("kernel.ttir");
+        let mut theirs = tilewright::ttir::read(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let theirs = &mut theirs.funcs[0];
+        let mut ours = program.func.unwrap();
+        simplify::canonicalise(&mut ours);
+        simplify::canonicalise(theirs);
+        verify(theirs).unwrap_or_else(|errors| panic!("Triton's {}, simplified: {}", program.folder, errors[0]));
+        let mut numbers = structure::Numbers::default();
+        let (ours, theirs) = (structure::effects(&ours, &mut numbers), structure::effects(theirs, &mut numbers));
+        assert_eq!(ours, theirs, "{}", program.folder);
+    }
+}
+
+/// The verifier agrees with the builder and with every pass, and nothing is left to simplify.
+#[test]
+fn programs_are_valid_and_simplified_at_once() {
+    for program in all() {
+        let mut func = program.func.unwrap();
+        verify(&func).unwrap_or_else(|errors| panic!("{}: {}", program.folder, errors[0]));
+        simplify::simplify(&mut func);
+        verify(&func).unwrap_or_else(|errors| panic!("{}, simplified: {}", program.folder, errors[0]));
+        let once = func.op_count();
+        simplify::simplify(&mut func);
+        assert_eq!(func.op_count(), once, "{} is not simplified at once", program.folder);
+    }
+}
+
+#[test]
+fn parameters_that_break_a_rule_are_named() {
+    for (message, error) in programs::refused() {
+        let error = error.unwrap_err().to_string();
+        assert_eq!(error, message);
+    }
+}
