@@ -10,6 +10,8 @@ pub mod build;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+#[cfg(feature = "llvm")]
+pub mod compile;
 pub mod device;
 pub mod emulate;
 pub mod generate;

@@ -1,11 +1,63 @@
 //! Launches one kernel of the corpus, for both architectures, on the emulator with all checks on.
 //!
+//! With feature `llvm` each test runs once more for each architecture with PTX that our own compiler made of the kernel's
+//! `.ttir`, where it can: Triton's kernel and ours have one oracle.
+//!
 //! The files are found through `TILEWRIGHT_TRITON_CORPUS`, or at `../shared/triton/dumps` beside the repository.
 
 use tilewright::emulate::{Kernel, LaunchConfig, Memory, Options, launch};
 
+/// The architectures of the corpus, and what our compiler makes of it for ours.
+#[cfg(feature = "llvm")]
+pub const ARCHS: [&str; 5] = ["sm_90", "sm_100", "ours/sm_80", "ours/sm_90a", "ours/sm_100a"];
 /// The architectures of the corpus.
+#[cfg(not(feature = "llvm"))]
 pub const ARCHS: [&str; 2] = ["sm_90", "sm_100"];
+
+/// The same without what has no FP8.
+#[cfg(feature = "llvm")]
+pub const ARCHS_WITH_FP8: [&str; 4] = ["sm_90", "sm_100", "ours/sm_90a", "ours/sm_100a"];
+#[cfg(not(feature = "llvm"))]
+pub const ARCHS_WITH_FP8: [&str; 2] = ARCHS;
+
+/// A kernel as it is launched.
+struct Built {
+    ptx: String,
+    shared: u32,
+}
+
+/// Triton's PTX of `kernel`.
+fn triton(arch: &str, kernel: &str) -> Built {
+    let folder = crate::support::corpus::triton().expect("the test asked for the corpus first").join(arch).join(kernel);
+    let meta: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("kernel.json")).unwrap()).unwrap();
+    Built {
+        ptx: std::fs::read_to_string(folder.join("kernel.ptx")).unwrap(),
+        shared: meta["shared"].as_u64().unwrap() as u32,
+    }
+}
+
+/// Our PTX of `kernel`'s `.ttir`.
+#[cfg(feature = "llvm")]
+fn ours(arch: &str, kernel: &str) -> Built {
+    use tilewright::compile::{Options, compile};
+    let arch: tilewright::ptx::Arch = arch.parse().unwrap();
+    let corpus = crate::support::corpus::triton().expect("the test asked for the corpus first");
+    // Triton's IR is the same for every target.
+    let folder = corpus.join("sm_90").join(kernel);
+    let text = std::fs::read_to_string(folder.join("kernel.ttir")).unwrap();
+    let meta: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("kernel.json")).unwrap()).unwrap();
+    let program = tilewright::ttir::read(&text).unwrap_or_else(|error| panic!("{kernel}: {error}"));
+    let func = program.kernels().next().unwrap();
+    let options = Options { num_warps: meta["num_warps"].as_u64().unwrap() as u32, ..Options::new(arch) };
+    let made = compile(func, &options).unwrap_or_else(|error| panic!("{kernel} for {arch:?}: {error}"));
+    if let Some(folder) = std::env::var_os("TILEWRIGHT_KEEP_PTX") {
+        let name = format!("{kernel}.{}.ptx", arch.name());
+        std::fs::write(std::path::Path::new(&folder).join(name), &made.ptx).unwrap();
+    }
+    Built { ptx: made.ptx, shared: made.shared }
+}
 
 /// A run-time argument.
 pub enum Arg {
@@ -72,11 +124,11 @@ pub fn try_run(
     grid: [u32; 3],
     options: &Options,
 ) -> Result<Outputs, tilewright::emulate::Error> {
-    let folder = crate::support::corpus::triton().expect("the test asked for the corpus first").join(arch).join(kernel);
-    let source = std::fs::read_to_string(folder.join("kernel.ptx")).unwrap();
-    let meta: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(folder.join("kernel.json")).unwrap()).unwrap();
-    let decoded = Kernel::new(&source, None).unwrap_or_else(|error| panic!("{arch}/{kernel}: {error}"));
+    #[cfg(feature = "llvm")]
+    let built = arch.strip_prefix("ours/").map_or_else(|| triton(arch, kernel), |arch| ours(arch, kernel));
+    #[cfg(not(feature = "llvm"))]
+    let built = triton(arch, kernel);
+    let decoded = Kernel::new(&built.ptx, None).unwrap_or_else(|error| panic!("{arch}/{kernel}: {error}"));
     let memory = Memory::new();
     let (mut params, mut buffers) = (Vec::new(), Vec::new());
     for (place, arg) in args.iter().enumerate() {
@@ -105,7 +157,7 @@ pub fn try_run(
     let config = LaunchConfig {
         grid,
         block: decoded.required_block().unwrap(),
-        dynamic_shared: meta["shared"].as_u64().unwrap() as u32,
+        dynamic_shared: built.shared,
         ..LaunchConfig::default()
     };
     launch(&decoded, &config, &params, &memory, options)?;

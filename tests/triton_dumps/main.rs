@@ -25,7 +25,7 @@ fn every_kernel_has_a_test() {
         include_str!("moves.rs"),
         include_str!("mx.rs"),
     ];
-    for arch in harness::ARCHS {
+    for arch in ["sm_90", "sm_100"] {
         let mut count = 0;
         for kernel in std::fs::read_dir(folder.join(arch)).unwrap() {
             let name = format!("\"{}\"", kernel.unwrap().file_name().into_string().unwrap());

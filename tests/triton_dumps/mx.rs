@@ -1,6 +1,6 @@
 //! MXFP8: quantisers, scales, casts, the block-scaled panel update.
 
-use crate::harness::{ARCHS, Arg, floats, run, try_run};
+use crate::harness::{ARCHS, ARCHS_WITH_FP8, Arg, floats, run, try_run};
 use crate::matrices::{Memory, random};
 use crate::products::{Approximate, Precision, WITHIN};
 use rand::rngs::StdRng;
@@ -90,7 +90,7 @@ fn quantisers() {
         let tile = row / 128 * (columns / 128) + group / 4;
         blocked[tile * 512 + row % 32 * 16 + row / 32 % 4 * 4 + group % 4] = byte;
     }
-    for arch in ARCHS {
+    for arch in ARCHS_WITH_FP8 {
         for (kernel, scales) in [("mx_quant_e4m3_kernel", &scales), ("mx_quant_e4m3_blocked_kernel", &blocked)] {
             let args = [
                 floats(&x),
@@ -186,7 +186,7 @@ fn scaled_casts() {
     });
     let elements = [lhs.elements(), rhs.elements()];
     let kernel = "dual_scale_cast_e4m3_32768";
-    for arch in ARCHS {
+    for arch in ARCHS_WITH_FP8 {
         let mut args = vec![floats(&lhs.numbers), floats(&rhs.numbers)];
         args.extend(elements.map(Arg::Empty));
         args.extend(scales.map(|scale| floats(&[scale])));
@@ -250,7 +250,7 @@ fn panel_update() {
                 expected.set(at, value.into());
             }
         }
-        for arch in ARCHS {
+        for arch in ARCHS_WITH_FP8 {
             let mut args: Vec<Arg> =
                 [&lhs.codes, &lhs.scales, &rhs.codes, &rhs.scales].map(|bytes| Arg::Bytes(bytes.clone())).into();
             args.push(floats(&before));

@@ -1,0 +1,356 @@
+//! Which layouts each tile is needed in.
+//!
+//! A tile whose making is dear (a load, a product, a reduction, what a loop carries, arithmetic on any of these) has a *home*: the
+//! one layout that it is made in, from which it is converted to whatever else its users want. A tile that is cheap (arithmetic
+//! on ranges, constants and scalars: addresses and masks) is made again in every layout that is wanted. Views (broadcasts, transposes,
+//! reshapes, new axes of extent 1) make nothing: they pass what is wanted of them on to their operand.
+//!
+//! First, forwards, the homes; then, backwards, what is wanted.
+
+use std::collections::HashMap;
+
+use super::axis::{AxisInfo, is_argument};
+use super::layout::Layout;
+use super::tensor::Mma;
+use super::{Error, Options};
+use crate::tile::{Func, Op, OpKind, Region, Shape, Type, Value};
+
+/// The layouts of every tile of a function.
+pub(super) struct Assignment {
+    /// The layout that a dear tile is made in.
+    home: Vec<Option<Layout>>,
+    dear: Vec<bool>,
+    /// The layouts in which a tile must be had; its home first where it is made there.
+    wanted: Vec<Vec<Layout>>,
+    /// The layout that each store is made in.
+    stores: HashMap<Op, Layout>,
+}
+
+impl Assignment {
+    pub(super) fn of(func: &Func, axes: &AxisInfo, options: &Options) -> Result<Self, Error> {
+        let count = func.value_count();
+        let mut this = Self {
+            home: vec![None; count],
+            dear: vec![false; count],
+            wanted: vec![Vec::new(); count],
+            stores: HashMap::new(),
+        };
+        // A loop's values have the layout of what it yields, which is known after its body: another round settles them.
+        for _ in 0..3 {
+            this.homes(func, axes, options, func.body())?;
+        }
+        this.wants(func, axes, options, func.body())?;
+        Ok(this)
+    }
+
+    /// The layouts of `value`.
+    pub(super) fn wanted(&self, value: Value) -> &[Layout] {
+        &self.wanted[value.index()]
+    }
+
+    /// The layout that `value` is made in, where its making is dear.
+    pub(super) fn home(&self, value: Value) -> Option<&Layout> {
+        self.home[value.index()].as_ref()
+    }
+
+    /// The layout that the store `op` of a tile is made in.
+    pub(super) fn stored(&self, op: Op) -> Option<&Layout> {
+        self.stores.get(&op)
+    }
+
+    /// The layout that an operand of `op` is read in, by what `op` is made in.
+    pub(super) fn operand_layout(&self, func: &Func, op: Op, operand: Value, made: &Layout) -> Option<Layout> {
+        let shape = func.ty(operand).shape()?;
+        Some(match &func.op(op).kind {
+            OpKind::Broadcast => made.before_broadcast(shape),
+            OpKind::ExpandDims { .. } | OpKind::Reshape { .. } => made.reshaped(shape),
+            OpKind::Trans { order } => {
+                let mut back = vec![0; order.len()];
+                for (axis, &old) in order.iter().enumerate() {
+                    back[old as usize] = axis as u32;
+                }
+                made.transposed(&back)
+            }
+            _ => made.clone(),
+        })
+    }
+
+    fn is_view(kind: &OpKind) -> bool {
+        matches!(kind, OpKind::Broadcast | OpKind::ExpandDims { .. } | OpKind::Reshape { .. } | OpKind::Trans { .. })
+    }
+
+    fn homes(&mut self, func: &Func, axes: &AxisInfo, options: &Options, region: Region) -> Result<(), Error> {
+        for &block in &func.region(region).blocks {
+            for &op in &func.block(block).ops {
+                let data = func.op(op);
+                if data.kind == OpKind::For {
+                    let args = func.block(func.region(data.regions[0]).blocks[0]).args.clone();
+                    let ends = ends(func, data.regions[0]);
+                    for (index, &arg) in args[1..].iter().enumerate() {
+                        let Some(shape) = func.ty(arg).shape() else { continue };
+                        let home = [ends[index], data.operands[3 + index]]
+                            .into_iter()
+                            .find_map(|value| self.home(value).cloned())
+                            .or_else(|| self.home(arg).cloned());
+                        self.make_dear(arg, home.unwrap_or_else(|| plain(shape, options)));
+                    }
+                }
+                for &inner in &data.regions {
+                    self.homes(func, axes, options, inner)?;
+                }
+                match data.kind {
+                    OpKind::For => {
+                        let args = func.block(func.region(data.regions[0]).blocks[0]).args.clone();
+                        for (&result, &arg) in data.results.iter().zip(&args[1..]) {
+                            if let Some(home) = self.home(arg).cloned() {
+                                self.make_dear(result, home);
+                            }
+                        }
+                    }
+                    OpKind::If => {
+                        let sides: Vec<Vec<Value>> = data.regions.iter().map(|&inner| ends(func, inner)).collect();
+                        for (index, &result) in data.results.iter().enumerate() {
+                            let Some(shape) = func.ty(result).shape() else { continue };
+                            let home = sides.iter().find_map(|side| self.home(*side.get(index)?).cloned());
+                            self.make_dear(result, home.unwrap_or_else(|| plain(shape, options)));
+                        }
+                    }
+                    _ => self.home_of_op(func, axes, options, op)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn home_of_op(&mut self, func: &Func, axes: &AxisInfo, options: &Options, op: Op) -> Result<(), Error> {
+        let data = func.op(op);
+        let Some(&result) = data.results.first() else { return Ok(()) };
+        match &data.kind {
+            OpKind::Load { .. } => {
+                if let Type::Tile(shape, _) = func.ty(result) {
+                    let layout = coalesced(func, axes, options, data.operands[0], shape);
+                    self.make_dear(result, layout);
+                }
+            }
+            OpKind::Reduce { axis } => {
+                let home = self.reduced(func, op, options);
+                for &result in &data.results {
+                    if let Some(home) = home.without_axis(*axis as usize) {
+                        self.make_dear(result, home);
+                    }
+                }
+            }
+            OpKind::Dot { .. } => {
+                if let Type::Tile(shape, _) = func.ty(result) {
+                    let home = match tensor_product(func, op) {
+                        Some(_) => Mma::sum(shape, options.num_warps),
+                        None => product(shape, options),
+                    };
+                    self.make_dear(result, home);
+                }
+            }
+            kind if Self::is_view(kind) => {
+                let operand = data.operands[0];
+                self.dear[result.index()] = self.dear[operand.index()];
+                let Type::Tile(shape, _) = func.ty(result) else { return Ok(()) };
+                self.home[result.index()] = self.home(operand).and_then(|home| match kind {
+                    OpKind::Broadcast => None,
+                    OpKind::Trans { order } => Some(home.transposed(order)),
+                    _ => Some(home.reshaped(shape)),
+                });
+            }
+            kind if kind.is_elementwise() => {
+                if let Type::Tile(shape, _) = func.ty(result)
+                    && data.operands.iter().any(|operand| self.dear[operand.index()])
+                {
+                    let home = data.operands.iter().find_map(|&operand| self.home(operand).cloned());
+                    self.make_dear(result, home.unwrap_or_else(|| plain(shape, options)));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The layout that a reduction reads its operands in.
+    pub(super) fn reduced(&self, func: &Func, op: Op, options: &Options) -> Layout {
+        let data = func.op(op);
+        let home = data.operands.iter().find_map(|&operand| self.home(operand).cloned());
+        home.unwrap_or_else(|| {
+            plain(func.ty(data.operands[0]).shape().expect("a reduction reads tiles: the verifier saw to it"), options)
+        })
+    }
+
+    fn make_dear(&mut self, value: Value, home: Layout) {
+        self.dear[value.index()] = true;
+        self.home[value.index()] = Some(home);
+    }
+
+    fn want(&mut self, value: Value, layout: Layout) {
+        let all = &mut self.wanted[value.index()];
+        if !all.contains(&layout) {
+            all.push(layout);
+        }
+    }
+
+    /// A dear tile that is made by computing is made in its home.
+    fn settle(&mut self, value: Value) {
+        if let Some(home) = self.home[value.index()].clone() {
+            self.wanted[value.index()].retain(|layout| *layout != home);
+            self.wanted[value.index()].insert(0, home);
+        }
+    }
+
+    fn wants(&mut self, func: &Func, axes: &AxisInfo, options: &Options, region: Region) -> Result<(), Error> {
+        for &block in func.region(region).blocks.iter().rev() {
+            for &op in func.block(block).ops.iter().rev() {
+                let data = func.op(op);
+                for &result in &data.results {
+                    if !Self::is_view(&data.kind) && self.dear[result.index()] {
+                        self.settle(result);
+                    }
+                }
+                if data.kind == OpKind::For {
+                    let args = func.block(func.region(data.regions[0]).blocks[0]).args.clone();
+                    self.carry(&ends(func, data.regions[0]), &args[1..]);
+                }
+                if data.kind == OpKind::If {
+                    for &inner in &data.regions {
+                        self.carry(&ends(func, inner), &data.results);
+                    }
+                }
+                if !matches!(data.kind, OpKind::Reduce { .. } | OpKind::Scan { .. }) {
+                    for &inner in &data.regions {
+                        self.wants(func, axes, options, inner)?;
+                    }
+                }
+                self.operands(func, axes, options, op)?;
+            }
+            for &arg in &func.block(block).args {
+                if is_argument(func, arg) && self.dear[arg.index()] {
+                    self.settle(arg);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `values` become `targets`, in their homes.
+    fn carry(&mut self, values: &[Value], targets: &[Value]) {
+        for (&value, &target) in values.iter().zip(targets) {
+            if let Some(home) = self.home(target).cloned() {
+                self.want(value, home);
+            }
+        }
+    }
+
+    fn operands(&mut self, func: &Func, axes: &AxisInfo, options: &Options, op: Op) -> Result<(), Error> {
+        let data = func.op(op);
+        match &data.kind {
+            OpKind::Store { .. } => {
+                if let Type::Tile(shape, _) = func.ty(data.operands[0]) {
+                    let layout = coalesced(func, axes, options, data.operands[0], shape);
+                    for &operand in &data.operands {
+                        self.want(operand, layout.clone());
+                    }
+                    self.stores.insert(op, layout);
+                }
+            }
+            OpKind::Reduce { .. } => {
+                let layout = self.reduced(func, op, options);
+                for &operand in &data.operands {
+                    self.want(operand, layout.clone());
+                }
+            }
+            OpKind::Dot { .. } => {
+                let home = self.home(data.results[0]).cloned().expect("a product has a home");
+                let (a, b) = product_operands(func, op, &home);
+                self.want(data.operands[0], a);
+                self.want(data.operands[1], b);
+                self.want(data.operands[2], home);
+            }
+            OpKind::For => {
+                let args = func.block(func.region(data.regions[0]).blocks[0]).args.clone();
+                self.carry(&data.operands[3..], &args[1..]);
+            }
+            _ => {
+                let Some(&result) = data.results.first() else { return Ok(()) };
+                for made in self.wanted[result.index()].clone() {
+                    if !Self::is_view(&data.kind) && self.home(result).is_some_and(|home| *home != made) {
+                        continue;
+                    }
+                    for &operand in &data.operands {
+                        if let Some(layout) = self.operand_layout(func, op, operand, &made) {
+                            self.want(operand, layout);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The values that a region yields.
+fn ends(func: &Func, region: Region) -> Vec<Value> {
+    let last = func.region(region).blocks.last().and_then(|&block| func.block(block).ops.last());
+    last.map(|&op| func.op(op).operands.clone()).unwrap_or_default()
+}
+
+/// The layout of a tile that nothing else decides.
+fn plain(shape: Shape, options: &Options) -> Layout {
+    let order: Vec<usize> = (0..shape.rank()).rev().collect();
+    Layout::blocked(shape, 1, &order, options.num_warps)
+}
+
+/// The layout in which the tile of addresses `pointer` is best read or written: axes by the length of their runs, each thread
+/// up to 16 bytes of a run, but no more than its share of the tile.
+fn coalesced(func: &Func, axes: &AxisInfo, options: &Options, pointer: Value, shape: Shape) -> Layout {
+    let facts = axes.get(func, pointer);
+    let mut order: Vec<usize> = (0..shape.rank()).rev().collect();
+    order.sort_by_key(|&axis| std::cmp::Reverse(facts.contiguity[axis]));
+    let run = super::lower::run_of(func, axes, pointer, order[0]);
+    let share = (shape.elements() / (32 * options.num_warps)).max(1);
+    Layout::blocked(shape, run.min(share), &order, options.num_warps)
+}
+
+/// The layout of a product in singles: two or four columns to a thread, so that each operand that it reads serves several.
+fn product(shape: Shape, options: &Options) -> Layout {
+    let order: Vec<usize> = (0..shape.rank()).rev().collect();
+    let share = (shape.elements() / (32 * options.num_warps)).clamp(1, 4);
+    Layout::blocked(shape, share, &order, options.num_warps)
+}
+
+/// The tensor cores' instruction for the product `op`, or `None` where there is none.
+pub(super) fn tensor_product(func: &Func, op: Op) -> Option<Mma> {
+    let data = func.op(op);
+    let OpKind::Dot { precision, .. } = data.kind else { return None };
+    let ty = |index: usize| func.ty(data.operands[index]);
+    Mma::of(ty(0), ty(1), ty(2), precision)
+}
+
+/// Where the operands of the product `op` must be for its part in `home`. Without tensor cores each thread makes its part alone: it has
+/// every k in its registers, of the rows (columns) of its part.
+pub(super) fn product_operands(func: &Func, op: Op, home: &Layout) -> (Layout, Layout) {
+    let data = func.op(op);
+    let shape = |index: usize| func.ty(data.operands[index]).shape().expect("a product reads tiles");
+    let (a, b) = (shape(0), shape(1));
+    if let Some(mma) = tensor_product(func, op) {
+        return mma.operands(a, b, home);
+    }
+    let (n_bits, k_bits) = (b.dims()[1].trailing_zeros(), b.dims()[0].trailing_zeros());
+    let ks = |shift: u32| (0..k_bits).map(move |bit| 1_u32 << (bit + shift));
+    let rows = |basis: u32| basis >> n_bits << k_bits;
+    let cols = |basis: u32| basis & ((1 << n_bits) - 1);
+    let some = |bases: &[u32], of: &dyn Fn(u32) -> u32| {
+        bases.iter().map(|&basis| of(basis)).filter(|&basis| basis != 0).collect::<Vec<_>>()
+    };
+    let all = |bases: &[u32], of: &dyn Fn(u32) -> u32| bases.iter().map(|&basis| of(basis)).collect::<Vec<_>>();
+    let make = |shape: Shape, shift: u32, of: &dyn Fn(u32) -> u32| Layout {
+        shape,
+        reg: ks(shift).chain(some(&home.reg, of)).collect(),
+        lane: all(&home.lane, of),
+        warp: all(&home.warp, of),
+    };
+    (make(a, 0, &rows), make(b, n_bits, &cols))
+}

@@ -1,0 +1,369 @@
+//! Loads and stores in global memory: runs of registers that are runs in memory, as words, under a predicate.
+
+use inkwell::InlineAsmDialect;
+use inkwell::types::{BasicMetadataTypeEnum, BasicTypeEnum, IntType};
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
+
+use super::{Lowering, Registers};
+use crate::compile::Error;
+use crate::compile::axis::AxisInfo;
+use crate::compile::layout::Layout;
+use crate::tile::{CacheModifier, CachePolicy, Elem, EvictionPolicy, Func, Op, OpKind, Scalar, Value};
+
+/// How many elements along `axis` from an aligned place of the tile of addresses `pointer` one access may take: 16 bytes at
+/// most, and no more than contiguity and alignment promise.
+pub(in crate::compile) fn run_of(func: &Func, axes: &AxisInfo, pointer: Value, axis: usize) -> u32 {
+    let facts = axes.get(func, pointer);
+    let bytes = func.ty(pointer).elem().and_then(Elem::pointee).map_or(1, Scalar::bytes);
+    facts.contiguity[axis].min(facts.divisibility[axis] / bytes).min(16 / bytes).max(1)
+}
+
+/// One access: `count` words of `bits`.
+#[derive(Clone, Copy)]
+struct Words {
+    count: u32,
+    bits: u32,
+}
+
+impl Words {
+    fn of(bytes: u32) -> Self {
+        match bytes {
+            1 | 2 => Self { count: 1, bits: 8 * bytes },
+            bytes => Self { count: bytes / 4, bits: 32 },
+        }
+    }
+
+    fn suffix(self) -> String {
+        match self.count {
+            1 => format!(".b{}", self.bits),
+            count => format!(".v{count}.b{}", self.bits),
+        }
+    }
+
+    /// The letter of LLVM's constraint for a word. A byte goes in a register of 16 bits.
+    fn letter(self) -> char {
+        if self.bits == 32 { 'r' } else { 'h' }
+    }
+
+    /// `{$a, $b}` or `$a`, from operand `first`.
+    fn list(self, first: u32) -> String {
+        let names: Vec<String> = (first..first + self.count).map(|index| format!("${index}")).collect();
+        if self.count == 1 { names.concat() } else { format!("{{ {} }}", names.join(", ")) }
+    }
+}
+
+fn modifiers(cache: &CachePolicy, load: bool) -> String {
+    let mut text = String::new();
+    if load && cache.volatile {
+        return ".volatile".to_owned();
+    }
+    if cache.modifier != CacheModifier::None {
+        text.push('.');
+        text.push_str(cache.modifier.name());
+    }
+    match cache.eviction {
+        EvictionPolicy::Normal => {}
+        EvictionPolicy::First => text.push_str(".L1::evict_first"),
+        EvictionPolicy::Last => text.push_str(".L1::evict_last"),
+    }
+    text
+}
+
+impl<'c> Lowering<'_, 'c> {
+    fn word_type(&self, words: Words) -> IntType<'c> {
+        if words.bits == 32 { self.context.i32_type() } else { self.context.i16_type() }
+    }
+
+    /// The axis along which registers run in memory, and how many of them one access takes in `layout`.
+    fn run_in(&self, layout: &Layout, pointer: Value, mask: Option<Value>) -> u32 {
+        let facts = self.axes.get(self.func, pointer);
+        let shifts = Layout::shifts(layout.shape);
+        let axis = (0..layout.shape.rank())
+            .find(|&axis| layout.reg.first() == Some(&(1 << shifts[axis])))
+            .unwrap_or(layout.shape.rank() - 1);
+        let held = (0..layout.reg.len()).take_while(|&bit| layout.reg[bit] == 1 << (shifts[axis] + bit as u32)).count();
+        let held = (1_u32 << held).min(layout.shape.dims()[axis]);
+        let masked = mask.map_or(u32::MAX, |mask| match self.func.ty(mask).shape() {
+            Some(_) => self.axes.get(self.func, mask).constancy[axis],
+            None => u32::MAX,
+        });
+        debug_assert_eq!(facts.contiguity.len(), layout.shape.rank());
+        run_of(self.func, self.axes, pointer, axis).min(held).min(masked)
+    }
+
+    fn assembly(
+        &self,
+        result: Option<BasicTypeEnum<'c>>,
+        text: String,
+        constraints: String,
+        args: &[BasicValueEnum<'c>],
+        effects: bool,
+    ) -> Result<Option<BasicValueEnum<'c>>, Error> {
+        use inkwell::types::BasicType;
+        let types: Vec<BasicMetadataTypeEnum> = args.iter().map(|arg| arg.get_type().into()).collect();
+        let ty = match result {
+            Some(result) => result.fn_type(&types, false),
+            None => self.context.void_type().fn_type(&types, false),
+        };
+        let pointer =
+            self.context.create_inline_asm(ty, text, constraints, effects, false, None::<InlineAsmDialect>, false);
+        let args: Vec<BasicMetadataValueEnum> = args.iter().map(|&arg| arg.into()).collect();
+        Ok(self.builder.build_indirect_call(ty, pointer, &args, "")?.try_as_basic_value().basic())
+    }
+
+    /// An instruction without effects of one result, as text: `$0` is the result.
+    pub(super) fn instruction(
+        &self,
+        text: &str,
+        constraints: &str,
+        result: BasicTypeEnum<'c>,
+        args: &[BasicValueEnum<'c>],
+    ) -> Result<BasicValueEnum<'c>, Error> {
+        let made = self.assembly(Some(result), text.to_owned(), constraints.to_owned(), args, false)?;
+        made.ok_or_else(|| Error::Llvm(format!("`{text}` has no result")))
+    }
+
+    /// The bits of a run of elements, as words.
+    fn pack(
+        &self,
+        elements: &[BasicValueEnum<'c>],
+        scalar: Scalar,
+        words: Words,
+    ) -> Result<Vec<BasicValueEnum<'c>>, Error> {
+        let bits = 8 * scalar.bytes();
+        let whole = self.bits_type(bits);
+        let mut raw: Vec<IntValue> = Vec::new();
+        for element in elements {
+            let value = match element {
+                BasicValueEnum::IntValue(value) => *value,
+                other => self.builder.build_bit_cast(*other, whole, "")?.into_int_value(),
+            };
+            // A truth value takes a byte.
+            raw.push(if scalar == Scalar::I1 { self.builder.build_int_z_extend(value, whole, "")? } else { value });
+        }
+        let vector = whole.vec_type(raw.len() as u32);
+        let mut all = vector.get_undef();
+        for (index, value) in raw.into_iter().enumerate() {
+            all = self.builder.build_insert_element(all, value, self.int(index as u32), "")?;
+        }
+        let word = self.bits_type(words.bits);
+        let cast = self.builder.build_bit_cast(all, word.vec_type(words.count), "")?.into_vector_value();
+        (0..words.count)
+            .map(|index| {
+                let part = self.builder.build_extract_element(cast, self.int(index), "")?.into_int_value();
+                let part = if words.bits == 8 {
+                    self.builder.build_int_z_extend(part, self.context.i16_type(), "")?
+                } else {
+                    part
+                };
+                Ok(part.into())
+            })
+            .collect()
+    }
+
+    /// The elements in the bits of words.
+    fn unpack(&self, parts: &[IntValue<'c>], scalar: Scalar, count: u32, words: Words) -> Result<Registers<'c>, Error> {
+        let word = self.bits_type(words.bits);
+        let mut all = word.vec_type(words.count).get_undef();
+        for (index, &part) in parts.iter().enumerate() {
+            let part = if words.bits == 8 { self.builder.build_int_truncate(part, word, "")? } else { part };
+            all = self.builder.build_insert_element(all, part, self.int(index as u32), "")?;
+        }
+        let raw = self.bits_type(8 * scalar.bytes());
+        let cast = self.builder.build_bit_cast(all, raw.vec_type(count), "")?.into_vector_value();
+        (0..count)
+            .map(|index| {
+                let value = self.builder.build_extract_element(cast, self.int(index), "")?;
+                Ok(match scalar {
+                    Scalar::I1 => {
+                        self.builder.build_int_truncate(value.into_int_value(), self.context.bool_type(), "")?.into()
+                    }
+                    scalar if scalar.is_int() || scalar.bits() == 8 => value,
+                    scalar => self.builder.build_bit_cast(value, super::number(self.context, scalar), "")?,
+                })
+            })
+            .collect()
+    }
+
+    pub(super) fn bits_type(&self, bits: u32) -> IntType<'c> {
+        match bits {
+            1 => self.context.bool_type(),
+            8 => self.context.i8_type(),
+            16 => self.context.i16_type(),
+            32 => self.context.i32_type(),
+            _ => self.context.i64_type(),
+        }
+    }
+
+    /// One load of `count` elements at `address`; `other` where `mask` is false.
+    fn load_run(
+        &self,
+        address: BasicValueEnum<'c>,
+        scalar: Scalar,
+        count: u32,
+        mask: Option<BasicValueEnum<'c>>,
+        other: Option<&[BasicValueEnum<'c>]>,
+        cache: &CachePolicy,
+    ) -> Result<Registers<'c>, Error> {
+        let words = Words::of(count * scalar.bytes());
+        let word = self.word_type(words);
+        let letter = words.letter();
+        let defaults = match (mask, other) {
+            (Some(_), Some(other)) => self.pack(other, scalar, words)?,
+            // Without `other` any value will do; zero keeps runs the same from one time to the next.
+            (Some(_), None) => vec![word.const_zero().into(); words.count as usize],
+            (None, _) => Vec::new(),
+        };
+        let suffix = words.suffix();
+        let moves = if words.bits == 32 { "mov.b32" } else { "mov.b16" };
+        let mut text = String::new();
+        for index in 0..defaults.len() as u32 {
+            text.push_str(&format!("{moves} ${index}, ${};\n", words.count + 2 + index));
+        }
+        let guard = if mask.is_some() { format!("@${} ", words.count + 1) } else { String::new() };
+        let list = words.list(0);
+        let cache = modifiers(cache, true);
+        let global = if cache == ".volatile" { ".volatile.global".to_owned() } else { format!(".global{cache}") };
+        text.push_str(&format!("{guard}ld{global}{suffix} {list}, [${} + 0];", words.count));
+        // Early clobber: the defaults are moved in before the address is used.
+        let mut constraints: Vec<String> = (0..words.count).map(|_| format!("=&{letter}")).collect();
+        constraints.push("l".to_owned());
+        let mut args = vec![address];
+        if let Some(mask) = mask {
+            constraints.push("b".to_owned());
+            args.push(mask);
+            for default in defaults {
+                constraints.push(letter.to_string());
+                args.push(default);
+            }
+        }
+        let result: BasicTypeEnum = if words.count == 1 {
+            word.into()
+        } else {
+            self.context.struct_type(&vec![word.into(); words.count as usize], false).into()
+        };
+        let made = self
+            .assembly(Some(result), text, constraints.join(","), &args, true)?
+            .ok_or_else(|| Error::Llvm("a load has no result".to_owned()))?;
+        let parts = if words.count == 1 {
+            vec![made.into_int_value()]
+        } else {
+            (0..words.count)
+                .map(|index| {
+                    Ok(self.builder.build_extract_value(made.into_struct_value(), index, "")?.into_int_value())
+                })
+                .collect::<Result<Vec<_>, Error>>()?
+        };
+        self.unpack(&parts, scalar, count, words)
+    }
+
+    pub(super) fn load(&mut self, op: Op) -> Result<(), Error> {
+        let data = self.func.op(op);
+        let OpKind::Load { cache, .. } = &data.kind else { return Err(self.unsupported(op, "this form")) };
+        let (result, pointer) = (data.results[0], data.operands[0]);
+        let Some(scalar) = self.func.ty(pointer).elem().and_then(Elem::pointee) else {
+            return Err(self.unsupported(op, self.func.ty(pointer).to_string()));
+        };
+        let (mask, other) = (data.operands.get(1).copied(), data.operands.get(2).copied());
+        if self.func.ty(result).shape().is_none() {
+            let address = self.scalar(pointer)?;
+            let mask = mask.map(|mask| self.scalar(mask)).transpose()?;
+            let other = other.map(|other| self.scalar(other)).transpose()?;
+            let other = other.as_ref().map(std::slice::from_ref);
+            let made = self.load_run(address, scalar, 1, mask, other, cache)?;
+            self.set_scalar(result, made[0]);
+            return Ok(());
+        }
+        let Some(home) = self.layouts.wanted(result).first().cloned() else { return Ok(()) };
+        let run = self.run_in(&home, pointer, mask);
+        let addresses = self.registers(pointer, &home)?;
+        let masks = mask.map(|mask| self.registers(mask, &home)).transpose()?;
+        let others = other.map(|other| self.registers(other, &home)).transpose()?;
+        let mut made = Registers::new();
+        for first in (0..home.registers() as usize).step_by(run as usize) {
+            let mask = masks.as_ref().map(|masks| masks[first]);
+            let other = others.as_ref().map(|others| &others[first..first + run as usize]);
+            made.extend(self.load_run(addresses[first], scalar, run, mask, other, cache)?);
+        }
+        self.set_home(result, made)
+    }
+
+    /// Whether this thread is the one that stores what `layout` has several threads hold; `None` where none is held twice.
+    pub(super) fn owns(&self, layout: &Layout) -> Result<Option<IntValue<'c>>, Error> {
+        let (lanes, warps) = layout.repeated();
+        let mut owns = None;
+        for (place, mask) in [(self.lane, lanes), (self.warp, warps)] {
+            if mask != 0 {
+                let bits = self.builder.build_and(place, self.int(mask), "")?;
+                let zero = self.builder.build_int_compare(inkwell::IntPredicate::EQ, bits, self.int(0), "")?;
+                owns = Some(match owns {
+                    None => zero,
+                    Some(other) => self.builder.build_and(other, zero, "")?,
+                });
+            }
+        }
+        Ok(owns)
+    }
+
+    fn store_run(
+        &self,
+        address: BasicValueEnum<'c>,
+        values: &[BasicValueEnum<'c>],
+        scalar: Scalar,
+        guard: Option<IntValue<'c>>,
+        cache: &CachePolicy,
+    ) -> Result<(), Error> {
+        let words = Words::of(values.len() as u32 * scalar.bytes());
+        let parts = self.pack(values, scalar, words)?;
+        let at = words.count;
+        let predicate = if guard.is_some() { format!("@${} ", at + 1) } else { String::new() };
+        let text = format!(
+            "{predicate}st.global{}{} [${at} + 0], {};",
+            modifiers(cache, false),
+            words.suffix(),
+            words.list(0)
+        );
+        let mut constraints = vec![words.letter().to_string(); words.count as usize];
+        constraints.push("l".to_owned());
+        let mut args = parts;
+        args.push(address);
+        if let Some(guard) = guard {
+            constraints.push("b".to_owned());
+            args.push(guard.into());
+        }
+        self.assembly(None, text, constraints.join(","), &args, true)?;
+        Ok(())
+    }
+
+    pub(super) fn store(&mut self, op: Op) -> Result<(), Error> {
+        let data = self.func.op(op);
+        let OpKind::Store { cache, .. } = &data.kind else { return Err(self.unsupported(op, "this form")) };
+        let (pointer, value, mask) = (data.operands[0], data.operands[1], data.operands.get(2).copied());
+        let Some(scalar) = self.func.ty(pointer).elem().and_then(Elem::pointee) else {
+            return Err(self.unsupported(op, self.func.ty(pointer).to_string()));
+        };
+        let both = |guard: Option<IntValue<'c>>, mask: Option<IntValue<'c>>| match (guard, mask) {
+            (Some(a), Some(b)) => self.builder.build_and(a, b, "").map(Some),
+            (one, other) => Ok(one.or(other)),
+        };
+        if self.func.ty(value).shape().is_none() {
+            let thread = self.builder.build_or(self.lane, self.warp, "")?;
+            let first = self.builder.build_int_compare(inkwell::IntPredicate::EQ, thread, self.int(0), "")?;
+            let mask = mask.map(|mask| self.scalar(mask)).transpose()?.map(BasicValueEnum::into_int_value);
+            let guard = both(Some(first), mask)?;
+            return self.store_run(self.scalar(pointer)?, &[self.scalar(value)?], scalar, guard, cache);
+        }
+        let Some(layout) = self.layouts.stored(op) else { return Err(self.unsupported(op, "this form")) };
+        let layout = layout.clone();
+        let run = self.run_in(&layout, pointer, mask) as usize;
+        let addresses = self.registers(pointer, &layout)?;
+        let values = self.registers(value, &layout)?;
+        let masks = mask.map(|mask| self.registers(mask, &layout)).transpose()?;
+        let owns = self.owns(&layout)?;
+        for first in (0..values.len()).step_by(run) {
+            let guard = both(owns, masks.as_ref().map(|masks| masks[first].into_int_value()))?;
+            self.store_run(addresses[first], &values[first..first + run], scalar, guard, cache)?;
+        }
+        Ok(())
+    }
+}

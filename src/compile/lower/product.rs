@@ -1,0 +1,195 @@
+//! `tt.dot`: by `mma.sync`, or by fused multiply-adds where each thread makes its part of the product alone.
+//!
+//! Sums run over k from the first, so the same input gives the same bits. `tf32` gives the bits of the singles to the tensor cores,
+//! which drop the low ones; `tf32x3` splits each single in two parts and adds the small products first, in the order of Triton 3.6:
+//! lo·hi, hi·lo, then what became NaN is zero (an infinity's low part is NaN; its high product stands), then hi·hi, and c last.
+
+use inkwell::FloatPredicate;
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::BasicValueEnum;
+
+use super::{Lowering, Registers};
+use crate::compile::Error;
+use crate::compile::assign::{product_operands, tensor_product};
+use crate::compile::layout::Layout;
+use crate::compile::tensor::Mma;
+use crate::tile::{InputPrecision, Op, OpKind};
+
+impl<'c> Lowering<'_, 'c> {
+    pub(super) fn product(&mut self, op: Op) -> Result<(), Error> {
+        let data = self.func.op(op);
+        let OpKind::Dot { precision, .. } = data.kind else { return Err(self.unsupported(op, "this form")) };
+        let Some(home) = self.layouts.home(data.results[0]).cloned() else {
+            return Err(self.unsupported(op, "this form"));
+        };
+        let (a_layout, b_layout) = product_operands(self.func, op, &home);
+        let a = self.registers(data.operands[0], &a_layout)?;
+        let b = self.registers(data.operands[1], &b_layout)?;
+        let c = self.registers(data.operands[2], &home)?;
+        let made = match tensor_product(self.func, op) {
+            Some(mma) if precision == InputPrecision::Tf32x3 && mma.packed == 1 => {
+                self.in_three(mma, op, &home, &a, &b, &c)?
+            }
+            Some(mma) => self.on_tensor_cores(mma, op, &home, &a, &b, &c)?,
+            None => self.alone(op, precision, &home, &a, &b, &c)?,
+        };
+        self.set_home(data.results[0], made)
+    }
+
+    fn depth(&self, op: Op) -> u32 {
+        self.func.ty(self.func.op(op).operands[0]).shape().map_or(0, |shape| shape.dims()[1])
+    }
+
+    fn alone(
+        &self,
+        op: Op,
+        precision: InputPrecision,
+        home: &Layout,
+        a: &[BasicValueEnum<'c>],
+        b: &[BasicValueEnum<'c>],
+        c: &[BasicValueEnum<'c>],
+    ) -> Result<Registers<'c>, Error> {
+        let data = self.func.op(op);
+        let types = data.operands.iter().map(|&value| self.func.ty(value)).collect::<Vec<_>>();
+        let is_plain = precision == InputPrecision::Ieee
+            && types[0].number() == types[2].number()
+            && types[2].shape().is_some_and(|shape| shape.rank() == 2);
+        if !is_plain {
+            let what = format!("{} by {} in precision {}", types[0], types[1], precision.name());
+            return Err(self.unsupported(op, what));
+        }
+        let k = self.depth(op) as usize;
+        // After the bits of k, the operands' registers follow the bits of the product's registers that they depend on.
+        let n = home.shape.dims()[1];
+        let mut made = Registers::new();
+        for (register, &start) in c.iter().enumerate() {
+            let row = picked(register as u32, &home.reg, |basis| basis / n != 0) as usize;
+            let col = picked(register as u32, &home.reg, |basis| basis % n != 0) as usize;
+            let mut sum = start;
+            for at in 0..k {
+                let (BasicValueEnum::FloatValue(x), BasicValueEnum::FloatValue(y), BasicValueEnum::FloatValue(z)) =
+                    (a[row * k + at], b[col * k + at], sum)
+                else {
+                    return Err(self.unsupported(op, types[0].to_string()));
+                };
+                sum = self.fma(x, y, z)?;
+            }
+            made.push(sum);
+        }
+        Ok(made)
+    }
+
+    /// a·b + c by `mma.sync`, tile by tile.
+    fn on_tensor_cores(
+        &self,
+        mma: Mma,
+        op: Op,
+        home: &Layout,
+        a: &[BasicValueEnum<'c>],
+        b: &[BasicValueEnum<'c>],
+        c: &[BasicValueEnum<'c>],
+    ) -> Result<Registers<'c>, Error> {
+        let packed = mma.packed as usize;
+        let n = home.shape.dims()[1];
+        let steps = (self.depth(op) / mma.depth()) as usize;
+        let (a, b) = (self.words(a, packed)?, self.words(b, packed)?);
+        let float: BasicTypeEnum = self.context.f32_type().into();
+        let result: BasicTypeEnum = self.context.struct_type(&[float; 4], false).into();
+        let depth = mma.depth();
+        let text = format!(
+            "mma.sync.aligned.m16n8k{depth}.row.col.f32.{name}.{name}.f32 {{ $0, $1, $2, $3 }}, {{ $4, $5, $6, $7 }}, \
+             {{ $8, $9 }}, {{ $10, $11, $12, $13 }};",
+            name = mma.name
+        );
+        let mut made = Registers::new();
+        for tile in 0..c.len() / 4 {
+            // The tile's bits are those of the sum's registers above the fragment's two.
+            let row = picked(tile as u32, &home.reg[2..], |basis| basis / n != 0) as usize;
+            let col = picked(tile as u32, &home.reg[2..], |basis| basis % n != 0) as usize;
+            let mut sum = c[4 * tile..4 * tile + 4].to_vec();
+            for step in 0..steps {
+                let left = 4 * (row * steps + step);
+                let right = 2 * (col * steps + step);
+                let mut args = a[left..left + 4].to_vec();
+                args.extend_from_slice(&b[right..right + 2]);
+                args.extend_from_slice(&sum);
+                let made = self.instruction(&text, "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", result, &args)?;
+                for (index, part) in sum.iter_mut().enumerate() {
+                    *part = self.builder.build_extract_value(made.into_struct_value(), index as u32, "")?;
+                }
+            }
+            made.extend(sum);
+        }
+        Ok(made)
+    }
+
+    /// Elements as registers of 32 bits.
+    fn words(&self, elements: &[BasicValueEnum<'c>], packed: usize) -> Result<Registers<'c>, Error> {
+        let word = self.context.i32_type();
+        elements
+            .chunks(packed)
+            .map(|part| {
+                let raw_type = self.bits_type(32 / packed as u32);
+                let mut all = raw_type.vec_type(packed as u32).get_undef();
+                for (index, &element) in part.iter().enumerate() {
+                    let raw = self.builder.build_bit_cast(element, raw_type, "")?.into_int_value();
+                    all = self.builder.build_insert_element(all, raw, self.int(index as u32), "")?;
+                }
+                Ok(self.builder.build_bit_cast(all, word, "")?)
+            })
+            .collect()
+    }
+
+    /// Singles in three products of TF32.
+    fn in_three(
+        &self,
+        mma: Mma,
+        op: Op,
+        home: &Layout,
+        a: &[BasicValueEnum<'c>],
+        b: &[BasicValueEnum<'c>],
+        c: &[BasicValueEnum<'c>],
+    ) -> Result<Registers<'c>, Error> {
+        let (a_high, a_low) = self.parts(a)?;
+        let (b_high, b_low) = self.parts(b)?;
+        let zero = self.context.f32_type().const_zero();
+        let none = vec![zero.into(); c.len()];
+        let small = self.on_tensor_cores(mma, op, home, &a_low, &b_high, &none)?;
+        let small = self.on_tensor_cores(mma, op, home, &a_high, &b_low, &small)?;
+        let small = small
+            .into_iter()
+            .map(|value| {
+                let value = value.into_float_value();
+                let is_nan = self.builder.build_float_compare(FloatPredicate::UNO, value, value, "")?;
+                Ok(self.builder.build_select(is_nan, zero, value, "")?)
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        let all = self.on_tensor_cores(mma, op, home, &a_high, &b_high, &small)?;
+        all.into_iter()
+            .zip(c)
+            .map(|(value, &c)| {
+                Ok(self.builder.build_float_add(value.into_float_value(), c.into_float_value(), "")?.into())
+            })
+            .collect()
+    }
+
+    /// Each single as the nearest TF32 (ties away from zero) and the rest.
+    fn parts(&self, values: &[BasicValueEnum<'c>]) -> Result<(Registers<'c>, Registers<'c>), Error> {
+        let (mut high, mut low) = (Registers::new(), Registers::new());
+        for &value in values {
+            let word = self.context.i32_type().into();
+            let near = self.instruction("cvt.rna.tf32.f32 $0, $1;", "=r,f", word, &[value])?;
+            let near = self.builder.build_bit_cast(near, self.context.f32_type(), "")?;
+            let rest = self.builder.build_float_sub(value.into_float_value(), near.into_float_value(), "")?;
+            high.push(near);
+            low.push(rest.into());
+        }
+        Ok((high, low))
+    }
+}
+
+/// The bits of `register` whose basis is among those that `belongs` names, side by side.
+fn picked(register: u32, bases: &[u32], belongs: impl Fn(u32) -> bool) -> u32 {
+    let bits = (0..bases.len()).filter(|&bit| belongs(bases[bit]));
+    bits.enumerate().fold(0, |place, (to, from)| place | (register >> from & 1) << to)
+}

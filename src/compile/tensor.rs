@@ -1,0 +1,130 @@
+//! Where the operands and the sum of `mma.sync` are.
+//!
+//! One instruction makes 16×8 of the sum from 16×k and k×8, where k is 256 bits: 8 of TF32, 16 of halves. In each operand a
+//! register of 32 bits holds one, two or four neighbours along k. With `g = lane / 4`, `t = lane % 4` and `w` elements to a
+//! register (PTX ISA, "Matrix fragments for mma.m16n8k…"):
+//!
+//! | fragment | row or column | the other |
+//! |---|---|---|
+//! | a | row `g`, `+8` by register bit 0 | k = `w·t + element`, `+4w` by register bit 1 |
+//! | b | column `g` | k = `w·t + element`, `+4w` by register bit 0 |
+//! | sum | row `g`, `+8` by register bit 1 | column `2t + register bit 0` |
+//!
+//! Tiles of more: the sum's warps go along the rows first, then along the columns, and what is left is registers.
+
+use super::layout::Layout;
+use crate::tile::{InputPrecision, Scalar, Shape, Type};
+
+/// The product of a `tt.dot` on tensor cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mma {
+    /// Elements to a register of 32 bits.
+    pub(super) packed: u32,
+    /// PTX's name of the operands' type.
+    pub(super) name: &'static str,
+}
+
+impl Mma {
+    /// The instruction for `a` times `b` onto `c`, or `None` where there is none.
+    pub(super) fn of(a: Type, b: Type, c: Type, precision: InputPrecision) -> Option<Self> {
+        let (Type::Tile(left, _), Type::Tile(right, _)) = (a, b) else { return None };
+        if left.rank() != 2 || a.number() != b.number() || c.number() != Some(Scalar::F32) {
+            return None;
+        }
+        let (packed, name) = match (a.number()?, precision) {
+            (Scalar::F32, InputPrecision::Tf32 | InputPrecision::Tf32x3) => (1, "tf32"),
+            (Scalar::F16, _) => (2, "f16"),
+            (Scalar::Bf16, _) => (2, "bf16"),
+            _ => return None,
+        };
+        let fits = left.dims()[0] >= 16 && right.dims()[1] >= 8 && left.dims()[1] >= 8 * packed;
+        fits.then_some(Self { packed, name })
+    }
+
+    /// k of one instruction.
+    pub(super) fn depth(self) -> u32 {
+        8 * self.packed
+    }
+
+    /// The sum's layout over `num_warps` warps.
+    pub(super) fn sum(shape: Shape, num_warps: u32) -> Layout {
+        let (m, n) = (shape.dims()[0], shape.dims()[1]);
+        let mut rows = (16..m).filter(|row| row.is_power_of_two()).map(|row| row * n);
+        let mut cols = (8..n).filter(|col| col.is_power_of_two());
+        let warps = num_warps.trailing_zeros() as usize;
+        let mut warp: Vec<u32> = rows.by_ref().take(warps).collect();
+        warp.extend(cols.by_ref().take(warps - warp.len()));
+        warp.resize(warps, 0);
+        let mut reg = vec![1, 8 * n];
+        reg.extend(cols);
+        reg.extend(rows);
+        Layout { shape, reg, lane: vec![2, 4, n, 2 * n, 4 * n], warp }
+    }
+
+    /// The layouts of a (m×k) and b (k×n) that go with the sum's.
+    pub(super) fn operands(self, a: Shape, b: Shape, sum: &Layout) -> (Layout, Layout) {
+        let (k, n) = (a.dims()[1], b.dims()[1]);
+        let packed = self.packed;
+        let inside = |limit: u32| (1..limit).filter(|bit| bit.is_power_of_two());
+        let steps = || (self.depth()..k).filter(|step| step.is_power_of_two());
+        let rows = |basis: u32| basis / n * k;
+        let cols = |basis: u32| basis % n;
+        let others = |of: &dyn Fn(u32) -> u32| {
+            sum.reg[2..].iter().map(|&basis| of(basis)).filter(|&basis| basis != 0).collect::<Vec<_>>()
+        };
+        let mut left: Vec<u32> = inside(packed).collect();
+        left.extend([8 * k, 4 * packed]);
+        left.extend(steps());
+        left.extend(others(&rows));
+        let mut right: Vec<u32> = inside(packed).map(|bit| bit * n).collect();
+        right.push(4 * packed * n);
+        right.extend(steps().map(|step| step * n));
+        right.extend(others(&cols));
+        let warp = |of: &dyn Fn(u32) -> u32| sum.warp.iter().map(|&basis| of(basis)).collect::<Vec<_>>();
+        (
+            Layout { shape: a, reg: left, lane: vec![packed, 2 * packed, k, 2 * k, 4 * k], warp: warp(&rows) },
+            Layout { shape: b, reg: right, lane: vec![packed * n, 2 * packed * n, 1, 2, 4], warp: warp(&cols) },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(dims: [u32; 2]) -> Shape {
+        Shape::new(&dims).unwrap()
+    }
+
+    #[test]
+    fn fragments_are_those_of_the_isa() {
+        for (packed, name) in [(1, "tf32"), (2, "f16")] {
+            let mma = Mma { packed, name };
+            let (m, n, k) = (32, 16, 4 * mma.depth());
+            let sum = Mma::sum(shape([m, n]), 2);
+            let (a, b) = mma.operands(shape([m, k]), shape([k, n]), &sum);
+            for lane in 0..32 {
+                let (g, t) = (lane / 4, lane % 4);
+                for reg in 0..4 {
+                    assert_eq!(sum.index(reg, lane, 1), (16 + g + 8 * (reg / 2)) * n + 2 * t + reg % 2);
+                }
+                for reg in 0..4 * packed {
+                    let (element, word) = (reg % packed, reg / packed);
+                    let (row, at) = (g + 8 * (word % 2), packed * t + element + 4 * packed * (word / 2));
+                    assert_eq!(a.index(reg, lane, 1), (16 + row) * k + at);
+                }
+                for reg in 0..2 * packed {
+                    let at = packed * t + reg % packed + 4 * packed * (reg / packed);
+                    assert_eq!(b.index(reg, lane, 1), at * n + g);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn few_rows_leave_warps_to_columns_and_then_to_nothing() {
+        let sum = Mma::sum(shape([16, 16]), 4);
+        assert_eq!(sum.warp, [8, 0]);
+        assert_eq!(sum.registers(), 4);
+    }
+}
