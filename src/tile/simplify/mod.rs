@@ -3,7 +3,7 @@
 //! Every pass keeps what the program means, to the bit: integers wrap, and floats are folded only where IEEE fixes the result
 //! (sums, products and quotients of constants, x·1, x − 0; never x + 0, x·0 or x − x). Two things are Triton's own meaning
 //! rather than IEEE's, and are done as Triton does: a product of matrices onto zeros and a sum with its result are one product
-//! onto the other summand ([`combine`]), and block pointers become addresses and masks ([`block_pointers`]).
+//! onto the other summand (`combine`), and block pointers become addresses and masks (`block_pointers`).
 //!
 //! What comes out is in the form of Triton's own `.ttir`: constants at the start of the function and on the right of
 //! commutative operations, elementwise work on scalars and narrow tiles before they are repeated, no block pointers.
