@@ -7,6 +7,7 @@ use tilewright::tile::{Func, Rounding};
 /// What Triton made of it.
 pub const TRITON: &str = include_str!("operations.ttir");
 
+#[allow(clippy::eq_op, reason = "an operand is used twice where one will do")]
 pub fn operations() -> Result<Func, BuildError> {
     let k = KernelBuilder::new("operations");
     let (x32, x16, xb, xi, x8, xf8, xb1) = (
