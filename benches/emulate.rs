@@ -1,5 +1,5 @@
 //! The emulator's speed in warp instructions: a kernel that lives in registers and one that lives in shared memory, with
-//! all checks and with those alone that always run.
+//! all checks and with those alone that always run; and beside other emulators.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tilewright::emulate::{Kernel, LaunchConfig, Memory, Options, launch};
@@ -211,5 +211,32 @@ fn intra_chunk(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, emulate, product, intra_chunk);
+/// The kernels that older emulators of PTX run as well (docs/emulator.md, "Beside other emulators").
+fn beside(criterion: &mut Criterion) {
+    let kernels = [
+        ("fma_chains", include_str!("beside/fma_chains.ptx"), [128, 1, 1], [128, 1, 1]),
+        ("tile_product", include_str!("beside/tile_product.ptx"), [8, 8, 1], [16, 16, 1]),
+    ];
+    for (name, source, grid, block) in kernels {
+        let kernel = Kernel::new(source, None).unwrap_or_else(|error| panic!("{error}"));
+        let memory = Memory::new();
+        let mut params = Vec::new();
+        for step in [5, 7, 0] {
+            let values: Vec<u8> = (0..128 * 128).flat_map(|i| ((i * step % 13) as f32 / 8.0).to_le_bytes()).collect();
+            let address = memory.alloc(values.len() as u64, "matrix").unwrap_or_else(|error| panic!("{error}"));
+            memory.write(address, &values).unwrap_or_else(|error| panic!("{error}"));
+            params.extend(address.to_le_bytes());
+        }
+        let config = LaunchConfig { grid, block, ..LaunchConfig::default() };
+        let mut group = criterion.benchmark_group(name);
+        for (checks, options) in [("all checks", Options::default()), ("unchecked", Options::unchecked())] {
+            let run = || launch(&kernel, &config, &params, &memory, &options).unwrap_or_else(|error| panic!("{error}"));
+            group.throughput(Throughput::Elements(run().warp_instructions));
+            group.bench_function(checks, |bencher| bencher.iter(run));
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, emulate, product, intra_chunk, beside);
 criterion_main!(benches);
