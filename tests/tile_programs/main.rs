@@ -5,6 +5,7 @@
 mod corpus;
 
 mod histogram;
+mod operations;
 mod programs;
 mod structure;
 
@@ -59,6 +60,23 @@ fn programs_are_tritons_up_to_order() {
         let (ours, theirs) = (structure::effects(&ours, &mut numbers), structure::effects(theirs, &mut numbers));
         assert_eq!(ours, theirs, "{}", program.folder);
     }
+}
+
+/// Every rule of the builder that the kernels have no use for: promotions, conversions, reductions, scans, atomics.
+#[test]
+fn operations_are_tritons() {
+    let mut ours = operations::operations().unwrap();
+    let mut theirs = tilewright::ttir::read(operations::TRITON).unwrap();
+    let theirs = &mut theirs.funcs[0];
+    assert_eq!(parameters_of_func(&ours), parameters_of_func(theirs));
+    simplify::canonicalise(&mut ours);
+    simplify::canonicalise(theirs);
+    let mut numbers = structure::Numbers::default();
+    let (ours, theirs) = (structure::effects(&ours, &mut numbers), structure::effects(theirs, &mut numbers));
+    for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        assert_eq!(ours, theirs, "effect {index}, counted in the text");
+    }
+    assert_eq!(ours.len(), theirs.len());
 }
 
 /// The verifier agrees with the builder and with every pass, and nothing is left to simplify.

@@ -54,7 +54,7 @@ impl Structure<'_> {
             for &op in &self.func.block(block).ops {
                 let number = self.op(op, depth);
                 let kind = &self.func.op(op).kind;
-                if matches!(kind, OpKind::Store { .. } | OpKind::For | OpKind::If) || kind.is_terminator() {
+                if writes(kind) || matches!(kind, OpKind::For | OpKind::If | OpKind::While) || kind.is_terminator() {
                     effects.push(number);
                 }
             }
@@ -89,7 +89,7 @@ impl Structure<'_> {
         }
         match data.kind {
             OpKind::Load { .. } => inner.push(self.writes),
-            OpKind::Store { .. } => self.writes += 1,
+            ref kind if writes(kind) => self.writes += 1,
             _ => {}
         }
         let types = data.results.iter().map(|&result| self.func.ty(result)).collect();
@@ -109,4 +109,8 @@ impl Structure<'_> {
         self.values.insert(value, number);
         number
     }
+}
+
+fn writes(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::Store { .. } | OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. })
 }

@@ -4,7 +4,7 @@ use super::error::{Fault, Made};
 use super::operand::Arg;
 use super::state::State;
 use super::{KernelBuilder, Operand, Tile};
-use crate::tile::{AtomicOp, Elem, MemScope, MemSemantic, OpKind, Scalar, Value};
+use crate::tile::{AtomicOp, Binary, Elem, MemScope, MemSemantic, OpKind, Scalar, Value};
 
 /// How an atomic operation is done; the default is Triton's: every element, acquire and release, for the device.
 #[derive(Clone, Copy, Debug)]
@@ -82,14 +82,16 @@ impl State {
         let bits = self.bitcast(rmw.value, int.into())?;
         let pointer = self.bitcast(rmw.pointer, Elem::Pointer(int))?;
         let ty = self.ty(bits);
-        let zero = self.constant_like(0, ty)?;
         let truth = ty.with_elem(Scalar::I1);
-        let negative = self.make(OpKind::CmpI(crate::tile::IntCompare::Slt), &[bits, zero], truth);
-        let positive = self.make(OpKind::CmpI(crate::tile::IntCompare::Sge), &[bits, zero], truth);
+        let shift = self.constant_like(i64::from(scalar.bits()) - 1, ty)?;
+        let sign = self.make(OpKind::Binary(Binary::ShrUI), &[bits, shift], ty);
+        let negative = self.cast(sign, Scalar::I1)?;
+        let ones = self.constant_like(1, truth)?;
+        let positive = self.make(OpKind::Binary(Binary::XOrI), &[negative, ones], truth);
         let (signed, unsigned) = if larger { (AtomicOp::Max, AtomicOp::UMin) } else { (AtomicOp::Min, AtomicOp::UMax) };
         let mut parts = Vec::with_capacity(2);
         for (op, which) in [(signed, positive), (unsigned, negative)] {
-            let mask = self.make(OpKind::Binary(crate::tile::Binary::AndI), &[rmw.mask, which], truth);
+            let mask = self.make(OpKind::Binary(Binary::AndI), &[rmw.mask, which], truth);
             parts.push(self.rmw(op, &Rmw { pointer, value: bits, mask, ..*rmw }));
         }
         let old = self.make(OpKind::Select, &[positive, parts[0], parts[1]], ty);

@@ -87,7 +87,9 @@ pub struct KernelBuilder {
 impl KernelBuilder {
     /// An empty kernel called `name`.
     pub fn new(name: impl Into<String>) -> Self {
-        let func = Func::new(name, Vec::new());
+        let mut func = Func::new(name, Vec::new());
+        // As Triton has it: a function that calls may be merged into.
+        func.attributes.insert("noinline".to_owned(), "false".to_owned());
         let at = func.entry();
         let state = State { func, at, error: None, location: Location::caller(), depth: 0 };
         Self { state: RefCell::new(state) }

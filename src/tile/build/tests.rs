@@ -1,7 +1,7 @@
 //! The builder's rules, seen in the operations that it makes.
 
 use super::*;
-use crate::tile::{Elem, InputPrecision, Scalar::*, Shape};
+use crate::tile::{Elem, InputPrecision, MemScope, MemSemantic, Padding, Scalar::*, ScaledFormat, Shape};
 
 /// The operations of a function: their names, in order.
 fn names(func: &Func) -> Vec<&'static str> {
@@ -11,7 +11,9 @@ fn names(func: &Func) -> Vec<&'static str> {
 fn built(make: impl FnOnce(&KernelBuilder)) -> Func {
     let k = KernelBuilder::new("test");
     make(&k);
-    k.finish().unwrap_or_else(|error| panic!("{error}"))
+    let func = k.finish().unwrap_or_else(|error| panic!("{error}"));
+    crate::tile::verify::verify(&func).unwrap_or_else(|errors| panic!("{}", errors[0]));
+    func
 }
 
 fn rule(make: impl FnOnce(&KernelBuilder)) -> String {
@@ -188,6 +190,74 @@ fn another_builders_value_is_refused() {
     let other = KernelBuilder::new("other");
     let message = rule(|k| unused(k.arange(0, 4) + other.arange(0, 4)));
     assert!(message.contains("belongs to another kernel builder"), "{message}");
+}
+
+#[test]
+fn atomics_of_floats_are_those_of_their_bits() {
+    let func = built(|k| {
+        let (counts, largest) = (k.pointer("counts", I32), k.pointer("largest", F32));
+        let at = k.arange(0, 32);
+        assert_eq!(k.atomic_add(counts + at, 1, Atomic::default().mask(at.lt(9))).ty(), tile(&[32], I32));
+        let old = k.atomic_max(largest + at, at.to(F32), Atomic::default().semantic(MemSemantic::Relaxed));
+        assert_eq!(old.ty(), tile(&[32], F32));
+        k.atomic_cas(counts, 0, 1, Atomic::default().scope(MemScope::Sys));
+        k.atomic_xchg(counts + 1, 7, Atomic::default());
+    });
+    let atomics: Vec<_> = func
+        .all_ops()
+        .into_iter()
+        .filter_map(|op| match func.op(op).kind {
+            OpKind::AtomicRmw { op, .. } => Some(op.name()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(atomics, ["add", "max", "umin", "exch"]);
+}
+
+#[test]
+fn windows_and_boxes() {
+    built(|k| {
+        let (x, n) = (k.pointer("x", F16), k.scalar("n", I32));
+        let window = k.make_block_ptr(x, (n, 64), (64, 1), (0, n), &[16, 32], &[1, 0]).advance((16, 0));
+        let value = k.load_with(window, boundary(&[1, 0]).padding(Padding::Nan));
+        assert_eq!(value.ty(), tile(&[16, 32], F16));
+        k.store_with(window, value, boundary(&[0]));
+        let array = k.make_descriptor(x, (n, 64), (64, 1), &[16, 32], Padding::Zero);
+        array.store_box((n, 0), array.load_box((0, n)).to(F32));
+    });
+}
+
+#[test]
+fn tiles_are_joined_split_and_gathered() {
+    built(|k| {
+        let (a, b) = (k.zeros(&[4, 8], F32), k.full(&[4, 8], 1.0, F32));
+        let [low, high] = a.join(b).split();
+        assert_eq!((low.ty(), high.ty()), (tile(&[4, 8], F32), tile(&[4, 8], F32)));
+        assert_eq!(k.arange(0, 8).cat(k.arange(0, 8)).ty(), tile(&[16], I32));
+        assert_eq!(a.gather(k.zeros(&[4, 2], I32), 1).ty(), tile(&[4, 2], F32));
+        assert_eq!(k.arange(0, 32).histogram(8).ty(), tile(&[8], I32));
+        assert_eq!(k.arange(0, 32).histogram_where(8, k.arange(0, 32).gt(4)).ty(), tile(&[8], I32));
+        assert_eq!(k.constant(1, I32).join(k.constant(2, I32)).ty(), tile(&[2], I32));
+        let [sum, product] = k.reduce([a, b], 1, |[a, b], [c, d]| [a + c, b * d]);
+        assert_eq!((sum.ty(), product.ty()), (tile(&[4], F32), tile(&[4], F32)));
+        assert_eq!(a.clamp(-1.0, k.zeros(&[1, 8], F32)).ty(), tile(&[4, 8], F32));
+        assert_eq!(k.fma(a, 2.0, b).ty(), tile(&[4, 8], F32));
+        assert_eq!(k.unsplat(k.zeros(&[1, 1], I32)).ty(), Some(Type::scalar(I32)));
+        let asm = InlineAsm { asm: "ex2.approx.f32 $0, $1;", constraints: "=f,f", result: F32, pure: true, packed: 1 };
+        assert_eq!(k.inline_asm(&asm, &[a]).ty(), tile(&[4, 8], F32));
+    });
+}
+
+#[test]
+fn scaled_products_check_their_scales() {
+    let operands = |k: &KernelBuilder, groups: u32| {
+        let a = ScaledOperand::new(k.zeros(&[128, 64], F8E4M3), ScaledFormat::E4M3).scale(k.zeros(&[128, groups], I8));
+        let b = ScaledOperand::new(k.zeros(&[32, 16], I8), ScaledFormat::E2M1).scale(k.zeros(&[16, 2], I8));
+        k.dot_scaled(a, b, None).ty()
+    };
+    built(|k| assert_eq!(operands(k, 2), tile(&[128, 16], F32)));
+    let message = rule(|k| unused(operands(k, 4)));
+    assert!(message.contains("the scales have 128 × 2 elements"), "{message}");
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn stored(make: impl for<'k> FnOnce(&'k KernelBuilder, Tile<'k>, Tile<'k>) -> Ti
 }
 
 #[test]
+#[allow(clippy::erasing_op, clippy::modulo_one, clippy::identity_op, reason = "what is to be folded")]
 fn integer_identities() {
     // What is left beside the conversion to the type of the memory and the store.
     let rest: &[&str] = &["arith.extsi", "tt.store"];

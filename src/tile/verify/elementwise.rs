@@ -142,22 +142,22 @@ fn cast(check: Check<'_>, op: Cast) -> Rule {
     };
     let numbers = a.scalar().is_some() && b.scalar().is_some();
     let (fits, rule) = match op {
-        Cast::ExtSI | Cast::ExtUI => (ints(true), "an integer becomes a wider one"),
-        Cast::TruncI => (ints(false), "an integer becomes a narrower one"),
-        Cast::ExtF => (floats(true), "a float becomes a wider one"),
-        Cast::TruncF => (floats(false), "a float becomes a narrower one"),
-        Cast::SIToFP | Cast::UIToFP => (between(true), "an integer becomes a float"),
-        Cast::FPToSI | Cast::FPToUI => (between(false), "a float becomes an integer"),
-        Cast::ArithBitcast => (numbers && a.bits() == b.bits(), "a number becomes another of as many bits"),
+        Cast::ExtSI | Cast::ExtUI => (ints(true), "an integer must become a wider one"),
+        Cast::TruncI => (ints(false), "an integer must become a narrower one"),
+        Cast::ExtF => (floats(true), "a float must become a wider one"),
+        Cast::TruncF => (floats(false), "a float must become a narrower one"),
+        Cast::SIToFP | Cast::UIToFP => (between(true), "an integer must become a float"),
+        Cast::FPToSI | Cast::FPToUI => (between(false), "a float must become an integer"),
+        Cast::ArithBitcast => (numbers && a.bits() == b.bits(), "a number must become another of as many bits"),
         Cast::Bitcast => {
             let addresses = a.pointee().is_some() && b.pointee().is_some();
-            let rule = "a number becomes another of as many bits, or a pointer another pointer";
+            let rule = "a number must become another of as many bits, or a pointer another pointer";
             (addresses || numbers && a.bits() == b.bits(), rule)
         }
-        Cast::IntToPtr => (a == Scalar::I64.into() && b.pointee().is_some(), "an i64 becomes a pointer"),
-        Cast::PtrToInt => (a.pointee().is_some() && b == Scalar::I64.into(), "a pointer becomes an i64"),
+        Cast::IntToPtr => (a == Scalar::I64.into() && b.pointee().is_some(), "an i64 must become a pointer"),
+        Cast::PtrToInt => (a.pointee().is_some() && b == Scalar::I64.into(), "a pointer must become an i64"),
     };
-    ensure!(fits, "casts {from} to {to}, and must be such that {rule}");
+    ensure!(fits, "casts {from} to {to}, where {rule}");
     Ok(())
 }
 

@@ -143,7 +143,14 @@ impl<'a> Parser<'a> {
         let shape_span = self.since(start);
         let at = self.here();
         let elem = if elem.is_empty() {
-            match self.ty()? {
+            // A tile in a tile is nothing, and would be read without end.
+            if self.peek_word() == Some("tensor") || self.depth == super::MAX_DEPTH {
+                return self.expected("an element type");
+            }
+            self.depth += 1;
+            let ty = self.ty()?;
+            self.depth -= 1;
+            match ty {
                 Type::Scalar(elem) => elem,
                 other => return self.unsupported(at, format!("tiles of {other} are not supported")),
             }

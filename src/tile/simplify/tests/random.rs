@@ -192,7 +192,7 @@ fn with_one_nan(memory: Memory) -> Memory {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2048, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_written_does_not_change(choices in prop::collection::vec(any::<u8>(), 20..400), n in -3..40_i32) {
