@@ -7,7 +7,7 @@ use super::cluster::Context;
 use super::warp::Warp;
 use crate::emulate::alu::{Alu, saturated_f32};
 use crate::emulate::lanes::{FULL, LANES, flush};
-use crate::emulate::program::{Bool, Compare, Flush, Op, PredicateUse, Slot};
+use crate::emulate::program::{Bool, Compare, Flush, Op, PredicateUse, Reg, Slot};
 
 impl Warp {
     pub(super) fn execute(&mut self, op: &Op, active: u32, line: u32, context: &mut Context) -> Run<()> {
@@ -151,24 +151,32 @@ impl Warp {
             }
             Op::Pack { dst, parts, bits } => {
                 let mut values = [0; LANES];
-                let mut defined = FULL;
+                // Of each byte, at the finest.
+                let (mut defined, mut all) = ([FULL; 8], FULL);
+                let width = 8 / parts.len();
                 let mask = u64::MAX >> (64 - bits);
                 for (place, part) in parts.iter().enumerate() {
                     let (part, part_defined) = self.carry(*part);
-                    defined &= part_defined;
+                    defined[place * width..][..width].fill(part_defined);
+                    all &= part_defined;
                     for (value, part) in values.iter_mut().zip(&part) {
                         *value |= (part & mask) << (place as u32 * bits);
                     }
                 }
-                self.write_carried(*dst, &values, defined, active);
+                self.write_carried(*dst, &values, all, active);
+                if let (Reg::R64(slot), true) = (*dst, active & !all != 0) {
+                    let others = self.ready64[slot as usize] & !active;
+                    self.packed.push((slot, defined.map(|part| part & active | others)));
+                }
                 Ok(())
             }
             Op::Unpack { parts, src, bits } => {
-                let (values, defined) = self.carry(*src);
+                let (values, _) = self.carry(*src);
                 let mask = u64::MAX >> (64 - bits);
                 for (place, part) in parts.iter().enumerate() {
                     if let Some(part) = part {
                         let part_values = values.map(|value| value >> (place as u32 * bits) & mask);
+                        let defined = self.part_defined(*src, place * (*bits / 8) as usize);
                         self.write_carried(*part, &part_values, defined, active);
                     }
                 }

@@ -86,6 +86,21 @@ impl Warp {
             }
         }
         self.ready64[slot as usize] |= mask;
+        if !self.packed.is_empty() {
+            self.packed.retain(|(packed, _)| *packed != slot);
+        }
+    }
+
+    /// The lanes in which part `place` of a packed register is defined: a half may be, where the other is not. LLVM packs
+    /// so on purpose, to take out the one half that it wants.
+    pub(super) fn part_defined(&self, reg: Reg, place: usize) -> u32 {
+        match reg {
+            Reg::R64(slot) => match self.packed.iter().find(|(packed, _)| *packed == slot) {
+                Some((_, parts)) => parts[place],
+                None => self.ready64[slot as usize],
+            },
+            reg => self.carry(reg).1,
+        }
     }
 
     pub(super) fn write_predicate(&mut self, slot: Slot, value: u32, mask: u32) {

@@ -83,6 +83,8 @@ pub(super) struct Warp {
     pub(super) ready32: Vec<u32>,
     pub(super) ready64: Vec<u32>,
     pub(super) ready_predicates: Vec<u32>,
+    /// Wide registers that were packed of parts of which some were not defined, with each part's lanes.
+    pub(super) packed: Vec<(Slot, [u32; 8])>,
     /// Local memory, a lane after the other, and which bytes were written.
     pub(super) local: Vec<u8>,
     pub(super) local_written: Vec<bool>,
@@ -135,6 +137,7 @@ impl Warp {
         self.ready64.extend(code.ready64.iter().map(ready));
         self.ready_predicates.clear();
         self.ready_predicates.resize(code.predicates, 0);
+        self.packed.clear();
         let local = code.local_bytes as usize * LANES;
         self.local.clear();
         self.local.resize(local, 0);
