@@ -82,7 +82,14 @@ fn arenas_must_hang_together() {
     let value = func.result(op);
     let entry = func.entry();
     func.block_ops_mut(entry).remove(0);
-    func.insert_op(entry, 0, OpKind::Binary(Binary::AddI), &[value, value], &[Type::scalar(Scalar::I32)], Loc::default());
+    func.insert_op(
+        entry,
+        0,
+        OpKind::Binary(Binary::AddI),
+        &[value, value],
+        &[Type::scalar(Scalar::I32)],
+        Loc::default(),
+    );
     assert!(fault_count(&func) == 2 && other.op_count() == 2);
 }
 

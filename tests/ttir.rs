@@ -143,8 +143,7 @@ fn places_are_those_of_the_text() {
     let text = "module {\n  tt.func @k(%n: i32) {\n    %0 = arith.addi %n, %n : i32 loc(\"a.py\":7:8)\n    tt.return\n  }\n}\n";
     let program = ttir::read(text).unwrap();
     let func = &program.funcs[0];
-    let places: Vec<_> =
-        func.all_ops().into_iter().map(|op| (func.op(op).loc.line, func.op(op).loc.column)).collect();
+    let places: Vec<_> = func.all_ops().into_iter().map(|op| (func.op(op).loc.line, func.op(op).loc.column)).collect();
     assert_eq!(places, [(3, 10), (4, 5)]);
 }
 

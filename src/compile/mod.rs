@@ -1,12 +1,13 @@
 //! The tile compiler: tile IR to PTX text through LLVM's NVPTX target.
 //!
-//! The phases, in order ([`compile`]): operations that no instruction does, as others (`decompose`), facts about the numbers in tiles ([`axis`]), the layouts that tiles are needed in
-//! ([`assign`](self)), LLVM IR of one thread's part of every tile (`lower`), LLVM's optimiser and PTX (`target`).
+//! The phases, in order ([`compile`]): operations that no instruction does, as others (`decompose`); facts about the numbers
+//! in tiles ([`axis`]); the layouts that tiles are needed in (`assign`); LLVM IR of one thread's part of every tile (`lower`);
+//! LLVM's optimiser and PTX (`target`).
 //!
-//! What is here: arithmetic, comparisons, selections and conversions of integers and of f16, bf16, f32 and f64; ranges, views,
-//! loads and stores with masks, reductions, `scf.for`, `scf.if`, branches of the function body, and `tt.dot` in IEEE singles or by
-//! `mma.sync` (tf32, tf32x3, halves), `tt.dot_scaled` of FP8 as a product of bfloats. What is not is refused by name ([`Error::Unsupported`]): `wgmma` and `tcgen05`, block
-//! pointers, atomics, scans.
+//! What is here: arithmetic, comparisons, selections and conversions of integers and of f16, bf16, f32, f64 and FP8; ranges,
+//! views, loads and stores with masks, reductions, `scf.for`, `scf.if`, branches of the function body, `tt.dot` in IEEE
+//! singles or by `mma.sync` (tf32, tf32x3, halves), and `tt.dot_scaled` of FP8 as a product of bfloats. What is not is refused
+//! by name ([`Error::Unsupported`]).
 
 mod assign;
 pub mod axis;

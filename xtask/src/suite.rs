@@ -52,8 +52,8 @@ impl Suite {
 /// Runs the suite.
 pub fn run(fast: bool) -> Result<()> {
     let mut suite = Suite { steps: Vec::new() };
-    println!("The tile compiler (feature `llvm`) has no code yet: LLVM is not needed and not installed.");
-    // Without ptxas the checks that need it cannot run: that is a failure, said here and shown in the summary.
+    // Without LLVM or ptxas the checks that need them cannot run: that is a failure, said here and shown in the summary.
+    suite.step("install LLVM", || tools::llvm().map(|prefix| println!("LLVM: {}", prefix.display())));
     suite.step("install ptxas", || tools::ptxas().map(|path| println!("ptxas: {}", path.display())));
     let ptxas = tools::ptxas_present().unwrap_or_default();
     let ptxas = ptxas.to_string_lossy();
@@ -78,6 +78,10 @@ pub fn run(fast: bool) -> Result<()> {
     } else {
         &[("INSTA_UPDATE", "no"), ("TILEWRIGHT_PTXAS", &ptxas)]
     };
-    suite.cargo("tests", &["test", "--workspace", "--no-fail-fast"], variables);
+    let mut tests = vec!["test", "--workspace", "--no-fail-fast"];
+    if tools::llvm_present().is_some() {
+        tests.extend(["--features", "tilewright/llvm"]);
+    }
+    suite.cargo("tests", &tests, variables);
     suite.summary()
 }

@@ -45,6 +45,54 @@ pub fn ptxas() -> Result<PathBuf> {
     ptxas_present().context("the wheel holds no ptxas")
 }
 
+/// Where Debian and Ubuntu, and LLVM's own packages, put the LLVM that feature `llvm` wants.
+const LLVM_PREFIX: &str = "/usr/lib/llvm-22";
+/// LLVM's own packages, for where the distribution has none of this version.
+const LLVM_PACKAGES: &str = "https://apt.llvm.org";
+
+/// LLVM's prefix if it is there: by `LLVM_SYS_221_PREFIX`, or where the packages put it.
+pub fn llvm_present() -> Option<PathBuf> {
+    let prefix = std::env::var_os("LLVM_SYS_221_PREFIX").map_or_else(|| PathBuf::from(LLVM_PREFIX), PathBuf::from);
+    Some(prefix).filter(|prefix| prefix.join("bin/llvm-config").is_file())
+}
+
+/// LLVM 22 with its headers, installed if it is not there.
+pub fn llvm() -> Result<PathBuf> {
+    if let Some(found) = llvm_present() {
+        return Ok(found);
+    }
+    if let Some(named) = std::env::var_os("LLVM_SYS_221_PREFIX").filter(|named| named != LLVM_PREFIX) {
+        bail!("LLVM_SYS_221_PREFIX = {} holds no LLVM: name its prefix, or unset it", named.display());
+    }
+    if apt(&["llvm-22-dev"]).is_err() {
+        println!("the distribution has no llvm-22-dev: adding {LLVM_PACKAGES}");
+        llvm_source()?;
+        apt(&["llvm-22-dev"]).context("llvm-22-dev cannot be installed")?;
+    }
+    llvm_present().context("llvm-22-dev holds no llvm-config")
+}
+
+/// Adds LLVM's own packages to apt's sources.
+fn llvm_source() -> Result<()> {
+    let release = std::fs::read_to_string("/etc/os-release").context("this is neither Debian nor Ubuntu")?;
+    let codename = release
+        .lines()
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="))
+        .context("/etc/os-release names no VERSION_CODENAME")?
+        .trim_matches('"');
+    apt(&["curl", "ca-certificates"])?;
+    let folder = root().join(".tools/apt");
+    std::fs::create_dir_all(&folder)?;
+    let (key, list) = (folder.join("llvm.asc"), folder.join("llvm.list"));
+    run(Command::new("curl").arg("-fsSL").arg("-o").arg(&key).arg(format!("{LLVM_PACKAGES}/llvm-snapshot.gpg.key")))?;
+    let installed_key = "/etc/apt/keyrings/llvm.asc";
+    let source =
+        format!("deb [signed-by={installed_key}] {LLVM_PACKAGES}/{codename}/ llvm-toolchain-{codename}-22 main\n");
+    std::fs::write(&list, source)?;
+    run(as_root("install").args(["-D", "-m", "644"]).arg(&key).arg(installed_key))?;
+    run(as_root("install").args(["-D", "-m", "644"]).arg(&list).arg("/etc/apt/sources.list.d/llvm.list"))
+}
+
 /// A Python with pip: the system's, or one in a virtual environment of ours where the system's is closed to pip.
 fn python() -> Result<PathBuf> {
     let in_venv = root().join(".tools/venv/bin/python3");
@@ -64,15 +112,22 @@ fn works(python: &Path) -> bool {
     Command::new(python).args(["-m", "pip", "--version"]).output().is_ok_and(|run| run.status.success())
 }
 
-/// Installs Debian packages, through sudo where we are not root.
+/// A command with root's rights, through sudo where we are not root.
+fn as_root(program: &str) -> Command {
+    let root = Command::new("id").arg("-u").output().is_ok_and(|run| run.stdout.trim_ascii() == b"0");
+    if root {
+        return Command::new(program);
+    }
+    let mut command = Command::new("sudo");
+    command.arg(program);
+    command
+}
+
+/// Installs Debian packages.
 fn apt(packages: &[&str]) -> Result<()> {
     println!("installing {} with apt-get", packages.join(", "));
-    let root = Command::new("id").arg("-u").output().is_ok_and(|run| run.stdout.trim_ascii() == b"0");
     let command = || {
-        let mut command = Command::new(if root { "apt-get" } else { "sudo" });
-        if !root {
-            command.arg("apt-get");
-        }
+        let mut command = as_root("apt-get");
         command.env("DEBIAN_FRONTEND", "noninteractive");
         command
     };
