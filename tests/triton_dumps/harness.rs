@@ -53,8 +53,11 @@ fn ours(arch: &str, kernel: &str) -> Built {
     let options = Options { num_warps: meta["num_warps"].as_u64().unwrap() as u32, ..Options::new(arch) };
     let made = compile(func, &options).unwrap_or_else(|error| panic!("{kernel} for {arch:?}: {error}"));
     if let Some(folder) = std::env::var_os("TILEWRIGHT_KEEP_PTX") {
-        let name = format!("{kernel}.{}.ptx", arch.name());
-        std::fs::write(std::path::Path::new(&folder).join(name), &made.ptx).unwrap();
+        let folder = std::path::Path::new(&folder).join(arch.name());
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(format!("{kernel}.ptx")), &made.ptx).unwrap();
+        let meta = serde_json::json!({"name": made.name, "num_warps": made.num_warps, "shared": made.shared});
+        std::fs::write(folder.join(format!("{kernel}.json")), meta.to_string()).unwrap();
     }
     Built { ptx: made.ptx, shared: made.shared }
 }

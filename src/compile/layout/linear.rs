@@ -174,7 +174,7 @@ mod tests {
             assert_eq!(column.index(0, lane, warp), layout.index(0, lane, warp) / 64);
             assert!(row < 8 && col < 64);
         }
-        assert_eq!(column.registers(), 1);
+        assert_eq!(column.registers(), 2);
     }
 
     #[test]

@@ -3,6 +3,9 @@
 //! Blocked layouts, operands and accumulators of tensor cores, slices, transposes and broadcasts are all linear maps over bits
 //! ([`Layout`]); after "Linear Layouts" (arXiv 2505.23819).
 
+mod exchange;
+mod gf2;
 mod linear;
 
+pub use exchange::{Exchange, Passage, Side};
 pub use linear::Layout;

@@ -1,30 +1,54 @@
 //! What threads tell each other: other layouts through shared memory, and reductions by shuffles and then shared memory.
 
-use inkwell::AddressSpace;
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue};
 
 use super::{Lowering, Registers};
 use crate::compile::Error;
-use crate::compile::layout::Layout;
-use crate::tile::{Op, Region, Type, Value};
+use crate::compile::layout::{Exchange, Layout, Side};
+use crate::tile::{Elem, Op, Region, Scalar, Type, Value};
 
 impl<'c> Lowering<'_, 'c> {
+    /// The lanes of a warp wait for each other.
+    fn warp_barrier(&self) -> Result<(), Error> {
+        self.intrinsic("llvm.nvvm.bar.warp.sync", None, &[self.int(u32::MAX)]).map(drop)
+    }
+
     /// Every thread of the program waits for every other.
     fn barrier(&self) -> Result<(), Error> {
         if self.options.num_warps == 1 {
-            self.intrinsic("llvm.nvvm.bar.warp.sync", None, &[self.int(u32::MAX)])?;
+            self.warp_barrier()?;
         } else {
             self.intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all", None, &[self.int(0)])?;
         }
         Ok(())
     }
 
-    /// The address in the scratch of element `index` of `bytes`.
-    fn scratch_at(&self, index: IntValue<'c>, bytes: u32) -> Result<PointerValue<'c>, Error> {
-        let base = self.scratch.as_pointer_value();
+    /// The address in shared memory of element `index` of `bytes`, from the byte `start`.
+    fn shared_at(&self, start: IntValue<'c>, index: IntValue<'c>, bytes: u32) -> Result<PointerValue<'c>, Error> {
+        let base = self.scratch.memory.as_pointer_value();
         let offset = self.builder.build_int_mul(index, self.int(bytes), "")?;
+        let byte = self.context.i8_type();
         // SAFETY: the offset is within what `shared` asks for.
-        Ok(unsafe { self.builder.build_in_bounds_gep(self.context.i8_type(), base, &[offset], "")? })
+        Ok(unsafe {
+            let start = self.builder.build_in_bounds_gep(byte, base, &[start], "")?;
+            self.builder.build_in_bounds_gep(byte, start, &[offset], "")?
+        })
+    }
+
+    /// Where the program's threads may write `bytes` of shared memory now: after a barrier, where all that is free of threads
+    /// that may still read is too little.
+    fn program_scratch(&mut self, bytes: u32) -> Result<IntValue<'c>, Error> {
+        let (start, wait) = self.scratch.take(bytes);
+        if wait {
+            self.barrier()?;
+        }
+        Ok(self.builder.build_int_add(self.scratch.program, self.int(start), "")?)
+    }
+
+    /// Every thread has written; after this the others may read.
+    fn written(&mut self) -> Result<(), Error> {
+        self.scratch.read_by_all();
+        self.barrier()
     }
 
     /// Runs `work` in the threads in which `condition` holds; in all where there is none.
@@ -63,8 +87,7 @@ impl<'c> Lowering<'_, 'c> {
         })
     }
 
-    /// The registers of a tile of type `ty` in the layout `to`, given those in `from`: through shared memory, each element at its
-    /// row-major place.
+    /// The registers of a tile of type `ty` in the layout `to`, given those in `from`.
     pub(super) fn convert(
         &mut self,
         registers: &[BasicValueEnum<'c>],
@@ -72,32 +95,80 @@ impl<'c> Lowering<'_, 'c> {
         to: &Layout,
         ty: Type,
     ) -> Result<Registers<'c>, Error> {
-        if from == to {
-            return Ok(registers.to_vec());
+        let scalar = match ty.elem() {
+            Some(Elem::Value(scalar)) => scalar,
+            _ => Scalar::I64,
+        };
+        match Exchange::of(from, to, scalar.bytes()) {
+            Exchange::Registers(old) => Ok(old.into_iter().map(|old| registers[old as usize]).collect()),
+            Exchange::Warp(passage) => {
+                let start = self.scratch.of_warp(passage.elements * scalar.bytes());
+                let start = self.builder.build_int_mul(self.warp, start, "")?;
+                let owns = self.owner(from.repeated().0, 0)?;
+                self.warp_barrier()?;
+                self.pass_in(registers, &passage.store, start, scalar, owns)?;
+                self.warp_barrier()?;
+                self.pass_out(to.registers(), &passage.load, start, scalar)
+            }
+            Exchange::Program(passage) => {
+                let start = self.program_scratch(passage.elements * scalar.bytes())?;
+                let owns = self.owns(from)?;
+                self.pass_in(registers, &passage.store, start, scalar, owns)?;
+                self.written()?;
+                self.pass_out(to.registers(), &passage.load, start, scalar)
+            }
         }
-        let bytes = ty.elem().map_or(8, |elem| elem.bits().div_ceil(8));
-        self.shared = self.shared.max(from.shape.elements() * bytes);
-        debug_assert_eq!(self.scratch.as_pointer_value().get_type().get_address_space(), AddressSpace::from(3));
-        let place = self.thread_index(from)?;
-        self.barrier()?;
-        let owns = self.owns(from)?;
+    }
+
+    /// The lane's and the warp's part of places of `side`.
+    fn thread_place(&self, side: &Side) -> Result<IntValue<'c>, Error> {
+        let lane = self.combined(self.lane, &side.lane)?;
+        let warp = self.combined(self.warp, &side.warp)?;
+        Ok(self.builder.build_xor(lane, warp, "")?)
+    }
+
+    fn place(&self, thread: IntValue<'c>, side: &Side, access: usize) -> Result<IntValue<'c>, Error> {
+        let threads = side.lane.iter().chain(&side.warp).fold(0, |all, basis| all | basis);
+        self.joined(thread, threads, side.places[access])
+    }
+
+    fn pass_in(
+        &mut self,
+        registers: &[BasicValueEnum<'c>],
+        side: &Side,
+        start: IntValue<'c>,
+        scalar: Scalar,
+        owns: Option<IntValue<'c>>,
+    ) -> Result<(), Error> {
+        let thread = self.thread_place(side)?;
         self.when(owns, |this| {
-            for (register, &value) in registers.iter().enumerate() {
-                let index = this.register_index(place, from, register as u32)?;
-                let at = this.scratch_at(index, bytes)?;
-                let value = this.widened(value)?;
-                this.builder.build_store(at, value)?;
+            for (access, members) in side.accesses.iter().enumerate() {
+                let at = this.shared_at(start, this.place(thread, side, access)?, scalar.bytes())?;
+                let values: Registers = members.iter().map(|&register| registers[register as usize]).collect();
+                this.store_shared(&values, at, scalar)?;
             }
             Ok(())
-        })?;
-        self.barrier()?;
-        let place = self.thread_index(to)?;
-        (0..to.registers())
-            .map(|register| {
-                let index = self.register_index(place, to, register)?;
-                self.read(self.scratch_at(index, bytes)?, registers[0])
-            })
-            .collect()
+        })
+    }
+
+    fn pass_out(
+        &mut self,
+        count: u32,
+        side: &Side,
+        start: IntValue<'c>,
+        scalar: Scalar,
+    ) -> Result<Registers<'c>, Error> {
+        let thread = self.thread_place(side)?;
+        let mut made = vec![None; count as usize];
+        for (access, members) in side.accesses.iter().enumerate() {
+            let at = self.shared_at(start, self.place(thread, side, access)?, scalar.bytes())?;
+            let values = self.load_shared(members.len() as u32, at, scalar)?;
+            for (&register, value) in members.iter().zip(values) {
+                made[register as usize] = Some(value);
+            }
+        }
+        let missing = || Error::Llvm("a register is not read back".to_owned());
+        made.into_iter().map(|value| value.ok_or_else(missing)).collect()
     }
 
     fn register_bits(&self, value: BasicValueEnum<'c>) -> Result<u32, Error> {
@@ -238,17 +309,7 @@ impl<'c> Lowering<'_, 'c> {
             let bit = self.builder.build_and(bit, self.int(1), "")?;
             part = self.builder.build_or(part, self.builder.build_left_shift(bit, self.int(to as u32), "")?, "")?;
         }
-        let mut owns = None;
-        for (place, mask) in [(self.lane, lanes), (self.warp, repeated)] {
-            if mask != 0 {
-                let bits = self.builder.build_and(place, self.int(mask), "")?;
-                let zero = self.builder.build_int_compare(inkwell::IntPredicate::EQ, bits, self.int(0), "")?;
-                owns = Some(match owns {
-                    None => zero,
-                    Some(other) => self.builder.build_and(other, zero, "")?,
-                });
-            }
-        }
+        let owns = self.owner(lanes, repeated)?;
         let thread = rest.as_ref().map(|rest| self.thread_index(rest)).transpose()?;
         let elements = rest.as_ref().map_or(1, |rest| rest.shape.elements());
         let mut made: Vec<Registers> = vec![Vec::new(); results.len()];
@@ -262,7 +323,7 @@ impl<'c> Lowering<'_, 'c> {
             starts.push((end, bytes));
             end += elements * parts * bytes;
         }
-        self.shared = self.shared.max(end);
+        let start = self.program_scratch(end)?;
         let slot = |this: &Self, register: usize, part: IntValue<'c>, kind: usize| -> Result<PointerValue<'c>, Error> {
             let index = match (&thread, &rest) {
                 (Some(thread), Some(rest)) => this.register_index(*thread, rest, register as u32)?,
@@ -270,11 +331,10 @@ impl<'c> Lowering<'_, 'c> {
             };
             let index = this.builder.build_int_mul(index, this.int(parts), "")?;
             let index = this.builder.build_int_add(index, part, "")?;
-            let (start, bytes) = starts[kind];
-            let index = this.builder.build_int_add(index, this.int(start / bytes), "")?;
-            this.scratch_at(index, bytes)
+            let (from, bytes) = starts[kind];
+            let index = this.builder.build_int_add(index, this.int(from / bytes), "")?;
+            this.shared_at(start, index, bytes)
         };
-        self.barrier()?;
         self.when(owns, |this| {
             for (register, group) in results.iter().enumerate() {
                 for (kind, &value) in group.iter().enumerate() {
@@ -284,7 +344,7 @@ impl<'c> Lowering<'_, 'c> {
             }
             Ok(())
         })?;
-        self.barrier()?;
+        self.written()?;
         for (register, group) in results.iter().enumerate() {
             let mut sum: Registers = Vec::new();
             for which in 0..parts {

@@ -2,7 +2,7 @@
 
 use inkwell::InlineAsmDialect;
 use inkwell::types::{BasicMetadataTypeEnum, BasicTypeEnum, IntType};
-use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
+use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, IntValue, PointerValue};
 
 use super::{Lowering, Registers};
 use crate::compile::Error;
@@ -291,6 +291,11 @@ impl<'c> Lowering<'_, 'c> {
     /// Whether this thread is the one that stores what `layout` has several threads hold; `None` where none is held twice.
     pub(super) fn owns(&self, layout: &Layout) -> Result<Option<IntValue<'c>>, Error> {
         let (lanes, warps) = layout.repeated();
+        self.owner(lanes, warps)
+    }
+
+    /// Whether none of these bits of the lane and of the warp is set.
+    pub(super) fn owner(&self, lanes: u32, warps: u32) -> Result<Option<IntValue<'c>>, Error> {
         let mut owns = None;
         for (place, mask) in [(self.lane, lanes), (self.warp, warps)] {
             if mask != 0 {
@@ -303,6 +308,48 @@ impl<'c> Lowering<'_, 'c> {
             }
         }
         Ok(owns)
+    }
+
+    /// Neighbours in shared memory from one access.
+    pub(super) fn load_shared(&self, count: u32, at: PointerValue<'c>, scalar: Scalar) -> Result<Registers<'c>, Error> {
+        let words = Words::of(count * scalar.bytes());
+        let word = self.bits_type(words.bits);
+        if words.count == 1 {
+            let part = self.builder.build_load(word, at, "")?.into_int_value();
+            return self.unpack(&[part], scalar, count, words);
+        }
+        let all = self.builder.build_load(word.vec_type(words.count), at, "")?;
+        if let Some(load) = all.as_instruction_value() {
+            load.set_alignment(words.count * words.bits / 8).map_err(|error| Error::Llvm(error.to_string()))?;
+        }
+        let parts = (0..words.count)
+            .map(|index| {
+                Ok(self.builder.build_extract_element(all.into_vector_value(), self.int(index), "")?.into_int_value())
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        self.unpack(&parts, scalar, count, words)
+    }
+
+    /// Neighbours to shared memory in one access.
+    pub(super) fn store_shared(
+        &self,
+        values: &[BasicValueEnum<'c>],
+        at: PointerValue<'c>,
+        scalar: Scalar,
+    ) -> Result<(), Error> {
+        let words = Words::of(values.len() as u32 * scalar.bytes());
+        let parts = self.pack(values, scalar, words)?;
+        if let [part] = parts[..] {
+            self.builder.build_store(at, part)?;
+            return Ok(());
+        }
+        let mut all = self.bits_type(words.bits).vec_type(words.count).get_undef();
+        for (index, part) in parts.into_iter().enumerate() {
+            all = self.builder.build_insert_element(all, part.into_int_value(), self.int(index as u32), "")?;
+        }
+        let store = self.builder.build_store(at, all)?;
+        store.set_alignment(words.count * words.bits / 8).map_err(|error| Error::Llvm(error.to_string()))?;
+        Ok(())
     }
 
     fn store_run(

@@ -8,6 +8,7 @@ mod elementwise;
 mod exchange;
 mod memory;
 mod product;
+mod scratch;
 
 use std::collections::HashMap;
 
@@ -18,13 +19,15 @@ use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
-use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, GlobalValue, IntValue, PhiValue};
+use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PhiValue};
 
 use super::assign::Assignment;
 use super::axis::AxisInfo;
 use super::layout::Layout;
 use super::{Error, Options};
 use crate::tile::{Block, Elem, Func, Op, OpKind, Region, Scalar, Type, Value};
+
+use scratch::Scratch;
 
 pub(super) use memory::run_of;
 
@@ -58,8 +61,7 @@ struct Lowering<'a, 'c> {
     blocks: HashMap<Block, (BasicBlock<'c>, Vec<Vec<PhiValue<'c>>>)>,
     lane: IntValue<'c>,
     warp: IntValue<'c>,
-    scratch: GlobalValue<'c>,
-    shared: u32,
+    scratch: Scratch<'c>,
 }
 
 /// Calling convention of a kernel in LLVM.
@@ -95,8 +97,6 @@ pub(super) fn lower<'c>(
     let threads = (32 * options.num_warps).to_string();
     function.add_attribute(AttributeLoc::Function, context.create_string_attribute("nvvm.reqntid", &threads));
 
-    let scratch = module.add_global(context.i8_type().array_type(0), Some(AddressSpace::from(3)), "global_smem");
-    scratch.set_alignment(16);
     let builder = context.create_builder();
     builder.position_at_end(context.append_basic_block(function, "entry"));
     let i32_type = context.i32_type();
@@ -104,6 +104,7 @@ pub(super) fn lower<'c>(
     let thread = builder.build_call(tid, &[], "tid")?.try_as_basic_value().unwrap_basic().into_int_value();
     let lane = builder.build_and(thread, i32_type.const_int(31, false), "lane")?;
     let warp = builder.build_right_shift(thread, i32_type.const_int(5, false), false, "warp")?;
+    let scratch = Scratch::new(context, &module, &builder)?;
     let mut this = Lowering {
         context,
         module,
@@ -118,10 +119,10 @@ pub(super) fn lower<'c>(
         lane,
         warp,
         scratch,
-        shared: 0,
     };
     this.body()?;
-    Ok(Lowered { module: this.module, shared: this.shared })
+    let shared = this.scratch.finish(context, &this.module, options.num_warps);
+    Ok(Lowered { module: this.module, shared })
 }
 
 /// LLVM's type of a number. FP8 is its byte.
@@ -233,6 +234,7 @@ impl<'c> Lowering<'_, 'c> {
         }
         for (index, &block) in blocks.iter().enumerate() {
             if index > 0 {
+                self.scratch.set_all_busy();
                 self.builder.position_at_end(self.blocks[&block].0);
             }
             self.block(block)?;
@@ -347,49 +349,55 @@ impl<'c> Lowering<'_, 'c> {
 
     /// The part of an element's index that the thread decides, for register 0.
     fn thread_index(&self, layout: &Layout) -> Result<IntValue<'c>, Error> {
+        let lane = self.combined(self.lane, &layout.lane)?;
+        let warp = self.combined(self.warp, &layout.warp)?;
+        Ok(self.builder.build_xor(lane, warp, "")?)
+    }
+
+    /// The sum over GF(2) of the bases of the bits of `place` (a lane or a warp).
+    fn combined(&self, place: IntValue<'c>, bases: &[u32]) -> Result<IntValue<'c>, Error> {
         let mut index = self.int(0);
-        for (place, bases) in [(self.lane, &layout.lane), (self.warp, &layout.warp)] {
-            let mut bit = 0;
-            while bit < bases.len() {
-                // A run of bits that moves as one is one mask and one shift.
-                let mut length = 1;
-                let base = bases[bit];
-                while base != 0 && base.is_power_of_two() && bases.get(bit + length) == Some(&(base << length)) {
-                    length += 1;
-                }
-                if base != 0 {
-                    let mask = self.int(((1_u32 << length) - 1) << bit);
-                    let part = self.builder.build_and(place, mask, "")?;
-                    let part = if base.is_power_of_two() {
-                        let to = base.trailing_zeros();
-                        if to as usize >= bit {
-                            self.builder.build_left_shift(part, self.int(to - bit as u32), "")?
-                        } else {
-                            self.builder.build_right_shift(part, self.int(bit as u32 - to), false, "")?
-                        }
-                    } else {
-                        let one = self.builder.build_right_shift(part, self.int(bit as u32), false, "")?;
-                        self.builder.build_int_mul(one, self.int(base), "")?
-                    };
-                    index = self.builder.build_xor(index, part, "")?;
-                }
-                bit += length;
+        let mut bit = 0;
+        while bit < bases.len() {
+            // A run of bits that moves as one is one mask and one shift.
+            let mut length = 1;
+            let base = bases[bit];
+            while base != 0 && base.is_power_of_two() && bases.get(bit + length) == Some(&(base << length)) {
+                length += 1;
             }
+            if base != 0 {
+                let mask = self.int(((1_u32 << length) - 1) << bit);
+                let part = self.builder.build_and(place, mask, "")?;
+                let part = if base.is_power_of_two() {
+                    let to = base.trailing_zeros();
+                    if to as usize >= bit {
+                        self.builder.build_left_shift(part, self.int(to - bit as u32), "")?
+                    } else {
+                        self.builder.build_right_shift(part, self.int(bit as u32 - to), false, "")?
+                    }
+                } else {
+                    let one = self.builder.build_right_shift(part, self.int(bit as u32), false, "")?;
+                    self.builder.build_int_mul(one, self.int(base), "")?
+                };
+                index = self.builder.build_xor(index, part, "")?;
+            }
+            bit += length;
         }
         Ok(index)
     }
 
-    /// The index of the element in `register`, given the thread's part. Where the bits are apart the sum is the exclusive
-    /// or, and LLVM folds sums into addresses.
+    /// The index of the element in `register`, given the thread's part.
     fn register_index(&self, thread: IntValue<'c>, layout: &Layout, register: u32) -> Result<IntValue<'c>, Error> {
-        let part = layout.index(register, 0, 0);
         let of_threads = layout.lane.iter().chain(&layout.warp).fold(0, |all, basis| all | basis);
-        let constant = self.int(part);
-        Ok(if part & of_threads == 0 {
-            self.builder.build_int_add(thread, constant, "")?
-        } else {
-            self.builder.build_xor(thread, constant, "")?
-        })
+        self.joined(thread, of_threads, layout.index(register, 0, 0))
+    }
+
+    /// A thread's part, of bits among `of_threads`, and a constant. Where the bits are apart the sum is the exclusive or, and
+    /// LLVM folds sums into addresses.
+    fn joined(&self, thread: IntValue<'c>, of_threads: u32, constant: u32) -> Result<IntValue<'c>, Error> {
+        let (apart, shared) = (constant & !of_threads, constant & of_threads);
+        let mixed = if shared == 0 { thread } else { self.builder.build_xor(thread, self.int(shared), "")? };
+        Ok(if apart == 0 { mixed } else { self.builder.build_int_add(mixed, self.int(apart), "")? })
     }
 
     fn branch(&mut self, op: Op, successor: usize, args: &[Value]) -> Result<(), Error> {
@@ -492,6 +500,8 @@ impl<'c> Lowering<'_, 'c> {
         self.builder.position_at_end(turn);
         self.set_scalar(args[0], now.into());
         self.keep_phis(&args[1..], &phis)?;
+        let (busy, taken) = (self.scratch.busy(), self.scratch.taken);
+        self.scratch.set_all_busy();
         self.block(body)?;
         let ends = self.carried(&self.yields(data.regions[0]), &args[1..])?;
         let next = self.builder.build_int_add(now, step.into_int_value(), "")?;
@@ -501,6 +511,11 @@ impl<'c> Lowering<'_, 'c> {
         self.builder.build_unconditional_branch(head)?;
 
         self.builder.position_at_end(after);
+        if self.scratch.taken == taken {
+            self.scratch.set_busy(busy);
+        } else {
+            self.scratch.set_all_busy();
+        }
         self.keep_phis(&data.results, &phis)
     }
 
@@ -511,8 +526,11 @@ impl<'c> Lowering<'_, 'c> {
             ["then", "else", "after"].map(|name| self.context.append_basic_block(self.function, name));
         self.builder.build_conditional_branch(condition, yes, no)?;
         let mut ends = Vec::new();
+        let before = self.scratch.busy();
+        let mut busy = before.clone();
         for (side, start) in [yes, no].into_iter().enumerate() {
             self.builder.position_at_end(start);
+            self.scratch.set_busy(before.clone());
             let region = data.regions.get(side).copied();
             if let Some(&block) = region.and_then(|region| self.func.region(region).blocks.first()) {
                 self.block(block)?;
@@ -520,7 +538,9 @@ impl<'c> Lowering<'_, 'c> {
             let values = region.map(|region| self.yields(region)).unwrap_or_default();
             ends.push((self.carried(&values, &data.results)?, self.here()));
             self.builder.build_unconditional_branch(after)?;
+            busy = busy.or(&self.scratch.busy());
         }
+        self.scratch.set_busy(busy);
         self.builder.position_at_end(after);
         let phis = self.phis(op, &data.results)?;
         for (values, from) in &ends {

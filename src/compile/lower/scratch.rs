@@ -1,0 +1,129 @@
+//! Shared memory that tiles pass through on their way to other threads: a part of each warp alone, and one of the program.
+//!
+//! How much each needs is known when all is lowered: until then two calls of functions that nothing defines stand for the sizes.
+
+use inkwell::context::Context;
+use inkwell::module::Module;
+use inkwell::values::{BasicValue, CallSiteValue, GlobalValue, IntValue};
+use inkwell::{AddressSpace, builder::Builder};
+
+use crate::compile::Error;
+
+/// What the program's part may grow to before a barrier is the better way to have room.
+const ROOM: u32 = 16 * 1024;
+const ALIGN: u32 = 16;
+
+/// What of the program's part threads may still be reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Busy(Vec<(u32, u32)>);
+
+impl Busy {
+    /// All of it.
+    fn all() -> Self {
+        Self(vec![(0, u32::MAX)])
+    }
+
+    /// What either says.
+    pub(super) fn or(&self, other: &Self) -> Self {
+        Self(self.0.iter().chain(&other.0).copied().collect())
+    }
+}
+
+/// The dynamic shared memory of a kernel.
+pub(super) struct Scratch<'c> {
+    pub(super) memory: GlobalValue<'c>,
+    /// The first byte of the program's part.
+    pub(super) program: IntValue<'c>,
+    /// The bytes of each warp's part.
+    warp: IntValue<'c>,
+    busy: Busy,
+    written: (u32, u32),
+    /// How often memory was taken.
+    pub(super) taken: u32,
+    program_bytes: u32,
+    warp_bytes: u32,
+}
+
+impl<'c> Scratch<'c> {
+    pub(super) fn new(context: &'c Context, module: &Module<'c>, builder: &Builder<'c>) -> Result<Self, Error> {
+        let memory = module.add_global(context.i8_type().array_type(0), Some(AddressSpace::from(3)), "global_smem");
+        memory.set_alignment(ALIGN);
+        let size = |name: &str| -> Result<IntValue<'c>, Error> {
+            let function = module.add_function(name, context.i32_type().fn_type(&[], false), None);
+            let call: CallSiteValue = builder.build_call(function, &[], "")?;
+            Ok(call.try_as_basic_value().unwrap_basic().into_int_value())
+        };
+        Ok(Self {
+            memory,
+            program: size("tilewright.program")?,
+            warp: size("tilewright.warp")?,
+            busy: Busy(Vec::new()),
+            written: (0, 0),
+            taken: 0,
+            program_bytes: 0,
+            warp_bytes: 0,
+        })
+    }
+
+    /// Takes `bytes` of each warp's part: the bytes that a warp has.
+    pub(super) fn of_warp(&mut self, bytes: u32) -> IntValue<'c> {
+        self.warp_bytes = self.warp_bytes.max(bytes.next_multiple_of(ALIGN));
+        self.warp
+    }
+
+    /// Takes `bytes` of the program's part: the first of them, and whether a barrier must come before they are written.
+    pub(super) fn take(&mut self, bytes: u32) -> (u32, bool) {
+        let bytes = bytes.next_multiple_of(ALIGN);
+        let most = self.program_bytes.max(ROOM);
+        let is_free = |start: u32| {
+            let fits = start.checked_add(bytes).is_some_and(|end| end <= most || start == 0);
+            fits && self.busy.0.iter().all(|&(from, to)| start >= to || start + bytes <= from)
+        };
+        let starts = std::iter::once(0).chain(self.busy.0.iter().map(|&(_, to)| to));
+        let free = starts.filter(|&start| is_free(start)).min();
+        let start = free.unwrap_or(0);
+        if free.is_none() {
+            self.busy = Busy(Vec::new());
+        }
+        self.written = (start, start + bytes);
+        self.program_bytes = self.program_bytes.max(start + bytes);
+        self.taken += 1;
+        (start, free.is_none())
+    }
+
+    /// What was taken last is behind a barrier: it may be read from now on, and nothing else still is.
+    pub(super) fn read_by_all(&mut self) {
+        self.busy = Busy(vec![self.written]);
+    }
+
+    pub(super) fn busy(&self) -> Busy {
+        self.busy.clone()
+    }
+
+    pub(super) fn set_busy(&mut self, busy: Busy) {
+        self.busy = busy;
+    }
+
+    /// Where control may come from elsewhere any of it may still be read.
+    pub(super) fn set_all_busy(&mut self) {
+        self.busy = Busy::all();
+    }
+
+    /// Puts the sizes in, and tells the sum.
+    pub(super) fn finish(self, context: &'c Context, module: &Module<'c>, num_warps: u32) -> u32 {
+        let start = self.warp_bytes * num_warps;
+        for (value, name, bytes) in
+            [(self.program, "tilewright.program", start), (self.warp, "tilewright.warp", self.warp_bytes)]
+        {
+            value.replace_all_uses_with(context.i32_type().const_int(bytes.into(), false));
+            if let Some(call) = value.as_instruction_value() {
+                call.erase_from_basic_block();
+            }
+            if let Some(function) = module.get_function(name) {
+                // SAFETY: its one call is gone.
+                unsafe { function.delete() };
+            }
+        }
+        start + self.program_bytes
+    }
+}
