@@ -404,13 +404,29 @@ impl Func {
         self.walk_region(self.body(), visit);
     }
 
-    /// [`Func::walk`] of one region.
+    /// [`Func::walk`] of one region. In a broken function, where a region may be within itself, each is walked once.
     pub fn walk_region(&self, region: Region, visit: &mut impl FnMut(Op)) {
-        for &block in &self.region(region).blocks {
-            for &op in &self.block(block).ops {
-                visit(op);
-                for &inner in &self.op(op).regions {
-                    self.walk_region(inner, visit);
+        enum Item {
+            Region(Region),
+            Op(Op),
+        }
+        let mut seen = vec![false; self.regions.len()];
+        let mut todo = vec![Item::Region(region)];
+        while let Some(item) = todo.pop() {
+            match item {
+                Item::Region(region) => {
+                    if seen.get_mut(region.index()).is_none_or(|seen| std::mem::replace(seen, true)) {
+                        continue;
+                    }
+                    let blocks = self.region(region).blocks.iter().filter(|block| block.index() < self.blocks.len());
+                    let ops = blocks.flat_map(|&block| &self.block(block).ops).copied();
+                    let first = todo.len();
+                    todo.extend(ops.filter(|op| op.index() < self.ops.len()).map(Item::Op));
+                    todo[first..].reverse();
+                }
+                Item::Op(op) => {
+                    visit(op);
+                    todo.extend(self.op(op).regions.iter().rev().map(|&inner| Item::Region(inner)));
                 }
             }
         }

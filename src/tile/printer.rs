@@ -11,14 +11,15 @@ mod forms;
 mod names;
 mod text;
 
+use std::cell::RefCell;
 use std::fmt::{self, Formatter, Write};
 
 use super::{Func, Op, OpKind, Program, Region, Type, Value};
 use names::Names;
 use text::{attribute_name, symbol};
 
-/// How deep regions are printed; deeper ones come out as dots.
-const MAX_DEPTH: usize = 256;
+/// How deep regions are printed; deeper ones come out as dots, as do those that were printed before.
+const MAX_DEPTH: usize = 64;
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -78,11 +79,13 @@ fn results(types: &[Type]) -> String {
 struct Printer<'a> {
     func: &'a Func,
     names: Names,
+    /// The regions that are printed, or about to be: in a broken function one may be in two places, or within itself.
+    printed: RefCell<Vec<bool>>,
 }
 
 impl<'a> Printer<'a> {
     fn new(func: &'a Func) -> Self {
-        Self { func, names: Names::new(func) }
+        Self { func, names: Names::new(func), printed: RefCell::new(vec![false; func.region_count()]) }
     }
 
     fn value(&self, value: Value) -> &str {
@@ -130,7 +133,9 @@ impl<'a> Printer<'a> {
     /// `{ … }`, the closing brace at `depth`. `ends`: with the terminators.
     fn region(&self, f: &mut Formatter<'_>, region: Region, depth: usize, head: Head, ends: bool) -> fmt::Result {
         f.write_str("{\n")?;
-        let known = region.index() < self.func.region_count() && depth < MAX_DEPTH;
+        let first =
+            self.printed.borrow_mut().get_mut(region.index()).is_some_and(|seen| !std::mem::replace(seen, true));
+        let known = first && depth < MAX_DEPTH;
         let blocks = if known { &self.func.region(region).blocks[..] } else { &[] };
         if !known {
             indent(f, depth + 1)?;

@@ -216,13 +216,11 @@ mod tests {
         let mut all = Vec::new();
         for warps in [1, 4, 8] {
             for dims in [[16, 16], [16, 64], [128, 32], [128, 128], [32, 32]] {
-                let [rows, columns] = [
-                    blocked(&dims, 4, &[1, 0], warps),
-                    blocked(&dims, 4, &[0, 1], warps),
-                ];
+                let [rows, columns] = [blocked(&dims, 4, &[1, 0], warps), blocked(&dims, 4, &[0, 1], warps)];
                 let scalar = blocked(&dims, 1, &[1, 0], warps);
                 let sum = Mma::sum(shape(&dims), warps);
-                for (from, to) in [(&rows, &columns), (&columns, &rows), (&rows, &sum), (&sum, &rows), (&scalar, &rows)] {
+                for (from, to) in [(&rows, &columns), (&columns, &rows), (&rows, &sum), (&sum, &rows), (&scalar, &rows)]
+                {
                     all.extend([1, 2, 4, 8].map(|bytes| (from.clone(), to.clone(), bytes)));
                 }
                 for (packed, bytes) in [(1, 4), (2, 2)] {
