@@ -56,7 +56,7 @@ fn ours(arch: &str, kernel: &str) -> Built {
         let name = format!("{kernel}.{}.ptx", arch.name());
         std::fs::write(std::path::Path::new(&folder).join(name), &made.ptx).unwrap();
     }
-    Built { ptx: made.ptx, shared: made.shared }
+    Built { ptx: made.ptx, shared: made.meta.shared }
 }
 
 /// A run-time argument.
