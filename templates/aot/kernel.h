@@ -26,7 +26,7 @@ typedef enum @{ name }@_status {
 typedef struct @{ name }@_error {
     @{ name }@_status status;
     CUresult driver;
-    char text[256];
+    char text[512];
 } @{ name }@_error;
 
 /* `@{ upper }@_OK` and so on. */
