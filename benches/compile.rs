@@ -65,7 +65,12 @@ fn table(jobs: &[Job]) {
         let ratio = job.triton.as_secs_f64() / ours.as_secs_f64();
         logarithms += ratio.ln();
         let arch = job.options.arch;
-        println!("{:<48} {arch:<8} {:>10.1} {:>9.1} {ratio:>7.2}", job.name, milliseconds(job.triton), milliseconds(ours));
+        println!(
+            "{:<48} {arch:<8} {:>10.1} {:>9.1} {ratio:>7.2}",
+            job.name,
+            milliseconds(job.triton),
+            milliseconds(ours)
+        );
     }
     println!("geometric mean of the ratios: {:.2}", (logarithms / jobs.len() as f64).exp());
 }

@@ -161,11 +161,10 @@ fn what_cannot_be_launched_is_refused() {
     assert_eq!(fails("2x", &[good()]), Error::Name("2x".into()));
     assert_eq!(fails("while", &[good()]), Error::Name("while".into()));
     assert_eq!(fails("f", &[]), Error::Empty("f".into()));
-    assert_eq!(fails("f", &[good(), module(Arch::Sm90a, 4, 1, 0), good()]), Error::Twice {
-        first: 0,
-        second: 2,
-        arch: Arch::Sm80
-    });
+    assert_eq!(
+        fails("f", &[good(), module(Arch::Sm90a, 4, 1, 0), good()]),
+        Error::Twice { first: 0, second: 2, arch: Arch::Sm80 }
+    );
     let mut none = good();
     none.meta.kernels.clear();
     assert_eq!(fails("f", &[none]), Error::Kernels { index: 0, found: 0 });

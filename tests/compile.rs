@@ -190,11 +190,10 @@ fn ptxas_takes_every_kernel_for_every_target() {
                 }
                 Err(error) => return Err(format!("{kernel} for {arch}: {error}")),
             };
-            let ours = assemble(&ptxas, arch.name(), &made.ptx).map_err(|said| format!("{kernel} for {arch}: {said}"))?;
-            let mut row = format!(
-                "{kernel:<48} {arch:<8} {:>4} {:>6} {:>7}",
-                ours.registers, ours.spilled, made.meta.shared
-            );
+            let ours =
+                assemble(&ptxas, arch.name(), &made.ptx).map_err(|said| format!("{kernel} for {arch}: {said}"))?;
+            let mut row =
+                format!("{kernel:<48} {arch:<8} {:>4} {:>6} {:>7}", ours.registers, ours.spilled, made.meta.shared);
             if *arch == dump.options().arch {
                 let theirs = assemble(&ptxas, arch.name(), &dump.ptx)?;
                 row += &format!("   {:>4} {:>6} {:>7}", theirs.registers, theirs.spilled, dump.meta["shared"]);

@@ -31,7 +31,9 @@ pub struct Files {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A name that is no C identifier.
-    #[error("`{0}` cannot name a C function: it must be letters, digits and underscores, no digit first, and no keyword")]
+    #[error(
+        "`{0}` cannot name a C function: it must be letters, digits and underscores, no digit first, and no keyword"
+    )]
     Name(String),
     /// No specialisation.
     #[error("`{0}` has no specialisation: give at least one")]
@@ -197,7 +199,8 @@ pub fn c_files(name: &str, modules: &[Module]) -> Result<Files, Error> {
     let needs = variants.iter().map(|variant| format!(" ({}{})", variant.arch, variant.promises())).collect::<String>();
     let upper = name.to_uppercase();
     let render = |result: askama::Result<String>| result.map_err(|error| Error::Render(error.to_string()));
-    let header = Header { name, upper: &upper, guard: format!("TILEWRIGHT_{upper}_H"), params: &params, variants: &variants };
+    let header =
+        Header { name, upper: &upper, guard: format!("TILEWRIGHT_{upper}_H"), params: &params, variants: &variants };
     let source =
         Source { name, upper: &upper, params: &params, variants: &variants, scratch: first.scratch_pointers, needs };
     Ok(Files { header: render(header.render())?, source: render(source.render())? })

@@ -88,7 +88,9 @@ mod with_llvm {
 
     fn to_ptx(args: &Args, out: &mut dyn Write) -> Result<Outcome, Failure> {
         let ([path], [arch]) = (&args.files[..], &args.archs[..]) else {
-            return Err(Failure::new("several files or targets make one kernel only with --c: compile them one by one"));
+            return Err(Failure::new(
+                "several files or targets make one kernel only with --c: compile them one by one",
+            ));
         };
         // Where nothing can be written nothing need be compiled.
         let destination = |path: &Option<PathBuf>| path.as_deref().map(Destination::new).transpose();

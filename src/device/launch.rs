@@ -247,7 +247,10 @@ impl PreparedLaunch {
         check_arguments(meta, &shapes)?;
         check_grid(meta, grid, &shapes)?;
         if meta.global_scratch_size > 0 || meta.profile_scratch_size > 0 {
-            return Err(Error::Internal(format!("kernel {}: it needs scratch memory, which no device gives", meta.name)));
+            return Err(Error::Internal(format!(
+                "kernel {}: it needs scratch memory, which no device gives",
+                meta.name
+            )));
         }
         let mut params = ParamBlock::default();
         let mut memory = Vec::new();

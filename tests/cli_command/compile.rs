@@ -35,7 +35,8 @@ fn module(functions: &[&str]) -> String {
 fn a_build_without_llvm_says_how_to_get_the_compiler() {
     let folder = Folder::new();
     let file = folder.file("k.ttir", module(&["twice"]));
-    words(&format!("compile {file}")).refused("no tile compiler: build it where LLVM 22 is installed with `cargo install");
+    words(&format!("compile {file}"))
+        .refused("no tile compiler: build it where LLVM 22 is installed with `cargo install");
 }
 
 #[cfg(feature = "llvm")]
@@ -98,7 +99,8 @@ mod with_llvm {
     fn faults_of_the_text_are_shown_in_it() {
         let folder = Folder::new();
         let bad = folder.file("bad.ttir", module(&["k"]).replace("arith.addf %value", "arith.addf %nothing"));
-        words(&format!("compile {bad}")).refused_with_excerpt("line 9, column", &["arith.addf %nothing", "bad.ttir:9:"]);
+        words(&format!("compile {bad}"))
+            .refused_with_excerpt("line 9, column", &["arith.addf %nothing", "bad.ttir:9:"]);
         let text = "module {\n  tt.func public @k(%p: !tt.ptr<f32>) {\n    tt.print \" p\" {hex = false, isSigned = \
                     array<i32>}\n    tt.return\n  }\n}\n";
         let unsupported = folder.file("print.ttir", text);
