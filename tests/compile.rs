@@ -68,8 +68,11 @@ fn dumps() -> Vec<Dump> {
     files.iter().map(|path| Dump::read(path)).collect()
 }
 
-/// What a launcher sees of an entry: name, parameters in order, directives.
-fn interface(source: &str) -> (String, Vec<String>, Vec<(String, Vec<u32>)>) {
+/// An entry's name, its parameters in order, its directives.
+type Interface = (String, Vec<String>, Vec<(String, Vec<u32>)>);
+
+/// What a launcher sees of an entry.
+fn interface(source: &str) -> Interface {
     let program = parse(source).unwrap();
     let entries: Vec<_> = program.entries().collect();
     let [entry] = &entries[..] else { panic!("{} entries", entries.len()) };
