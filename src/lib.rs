@@ -6,6 +6,7 @@
 //! parameters of each PTX template), [`ttir`] (Triton's IR text to tile IR), [`tile`] (programs over tiles), [`device`] (GPU or
 //! emulator behind one trait), [`emulate`] (PTX on the CPU), and [`ptx`] (PTX text).
 
+pub mod aot;
 pub mod build;
 #[cfg(feature = "cli")]
 #[doc(hidden)]

@@ -224,6 +224,7 @@ fn run_on_device(device: &Arc<dyn Device>, source: &str) -> Result<bool, String>
         global_scratch_align: 1,
         profile_scratch_size: 0,
         profile_scratch_align: 1,
+        scratch_pointers: false,
     };
     let name = kernel.name.clone();
     let module = Module { ptx: source.to_owned(), meta: ModuleMeta { arch, kernels: vec![kernel] } };

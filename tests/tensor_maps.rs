@@ -96,6 +96,7 @@ fn module(rank: usize) -> SharedModule {
         global_scratch_align: 1,
         profile_scratch_size: 0,
         profile_scratch_align: 1,
+        scratch_pointers: false,
     };
     SharedModule::new(Module { ptx: source(rank), meta: ModuleMeta { arch: Arch::Sm90a, kernels: vec![kernel] } })
 }

@@ -84,6 +84,7 @@ fn param(meta: &ParamMeta) -> Param {
 fn rust_type(ty: DType) -> &'static str {
     match ty {
         DType::U8 => "u8",
+        DType::I16 => "i16",
         DType::I32 => "i32",
         DType::I64 => "i64",
         DType::Fp16 => "::tilewright::device::f16",

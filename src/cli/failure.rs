@@ -53,6 +53,19 @@ impl Failure {
         Self::in_file(path, error).with_excerpt(path, source, error.span, &error.message)
     }
 
+    /// Text of Triton's IR that does not read.
+    #[cfg(feature = "llvm")]
+    pub(super) fn ttir(path: &Path, source: &str, error: &crate::ttir::Error) -> Self {
+        let span = Span { start: error.span.start as u32, end: error.span.end as u32 };
+        Self::in_file(path, error).with_excerpt(path, source, span, &error.message)
+    }
+
+    /// A failure about a 1-based line of the text at `path`.
+    #[cfg(feature = "llvm")]
+    pub(super) fn at_line(path: &Path, source: &str, line: usize, message: impl fmt::Display) -> Self {
+        Self::in_file(path, message).with_excerpt(path, source, line_span(source, line), "here")
+    }
+
     /// What the emulator says of the PTX at `path`.
     pub(super) fn emulator(path: &Path, source: &str, error: &emulate::Error) -> Self {
         use emulate::Error;

@@ -19,11 +19,16 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     })
 }
 
+/// The bytes of the file at `path` as text.
+pub(super) fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| {
+        Failure::in_file(path, format!("not text: byte {} is not UTF-8", error.utf8_error().valid_up_to()))
+    })
+}
+
 /// A PTX file: its text, and the text read.
 pub(super) fn read_ptx(path: &Path) -> Result<(String, Program), Failure> {
-    let text = String::from_utf8(read(path)?).map_err(|error| {
-        Failure::in_file(path, format!("not text: byte {} is not UTF-8", error.utf8_error().valid_up_to()))
-    })?;
+    let text = text(path, read(path)?)?;
     let program = ptx::parse(&text).map_err(|error| Failure::parse(path, &text, &error))?;
     Ok((text, program))
 }

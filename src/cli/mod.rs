@@ -3,6 +3,7 @@
 //! A subcommand writes to the output it is given and answers an `Outcome` or a `Failure`; exit codes and the
 //! printing of failures are decided here alone.
 
+mod compile;
 mod completions;
 mod emit;
 mod factor;
@@ -47,6 +48,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Run any PTX file on the CPU, under the emulator's checks.
     Run(run::Args),
+    /// Compile a kernel in Triton's IR to PTX, or to C that launches it.
+    Compile(compile::Args),
     /// Print a completion script for a shell.
     Completions(completions::Args),
 }
@@ -89,6 +92,7 @@ fn dispatch(command: Command, out: &mut dyn Write) -> Result<Outcome, Failure> {
         Command::List => list::run(out),
         Command::Inspect(args) => inspect::run(&args, out),
         Command::Run(args) => run::run(&args, out),
+        Command::Compile(args) => compile::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
     }
 }

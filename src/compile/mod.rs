@@ -14,10 +14,11 @@ pub mod axis;
 mod decompose;
 pub mod layout;
 mod lower;
+mod meta;
 mod target;
 mod tensor;
 
-use crate::ptx::Arch;
+use crate::ptx::{Arch, KernelMeta, Module, ModuleMeta, TritonMeta};
 use crate::tile::{Func, Loc};
 
 /// What a kernel is compiled for.
@@ -27,12 +28,14 @@ pub struct Options {
     pub arch: Arch,
     /// Warps of a program (CTA): a power of two, 1 to 32.
     pub num_warps: u32,
+    /// Stages that a loop's loads may be ahead of their use; at least 1.
+    pub num_stages: u32,
 }
 
 impl Options {
-    /// For `arch`, with Triton's default of four warps.
+    /// For `arch`, with Triton's defaults: four warps, three stages.
     pub fn new(arch: Arch) -> Self {
-        Self { arch, num_warps: 4 }
+        Self { arch, num_warps: 4, num_stages: 3 }
     }
 }
 
@@ -43,6 +46,9 @@ pub enum Error {
     /// An option out of its range.
     #[error("num_warps = {0}: a program has 1, 2, 4, 8, 16 or 32 warps")]
     NumWarps(u32),
+    /// An option out of its range.
+    #[error("num_stages = {0}: a loop has at least one stage")]
+    NumStages(u32),
     /// An operation, or a form of it, that the compiler does not have.
     #[error("line {line}: {op} of {what} is not supported by the tile compiler", line = loc.line)]
     Unsupported {
@@ -73,12 +79,22 @@ pub enum Error {
 pub struct Compiled {
     /// The text.
     pub ptx: String,
-    /// The entry's name.
-    pub name: String,
-    /// Warps of a CTA.
-    pub num_warps: u32,
-    /// Dynamic shared memory, in bytes.
-    pub shared: u32,
+    /// What a launcher must know: the entry's name and parameters, warps, shared memory.
+    pub meta: KernelMeta,
+    /// What it was compiled for.
+    pub options: Options,
+}
+
+impl Compiled {
+    /// The metadata as Triton writes it.
+    pub fn triton_meta(&self) -> TritonMeta {
+        TritonMeta::new(&self.meta, self.options.arch, self.options.num_stages, meta::hash(self))
+    }
+
+    /// The text with its metadata, as every way of making a kernel gives it.
+    pub fn into_module(self) -> Module {
+        Module { ptx: self.ptx, meta: ModuleMeta { arch: self.options.arch, kernels: vec![self.meta] } }
+    }
 }
 
 /// Compiles one kernel. The entry has the function's parameters in their order, then Triton's two scratch pointers.
@@ -89,6 +105,10 @@ pub fn compile(func: &Func, options: &Options) -> Result<Compiled, Error> {
     if !(1..=32).contains(&options.num_warps) || !options.num_warps.is_power_of_two() {
         return Err(Error::NumWarps(options.num_warps));
     }
+    if options.num_stages == 0 {
+        return Err(Error::NumStages(0));
+    }
+    let source = func;
     let mut func = func.clone();
     decompose::decompose(&mut func)?;
     let func = &func;
@@ -101,5 +121,5 @@ pub fn compile(func: &Func, options: &Options) -> Result<Compiled, Error> {
         return Err(Error::Shared { needed: lowered.shared, most, arch: options.arch });
     }
     let ptx = target::emit(&lowered.module, options)?;
-    Ok(Compiled { ptx, name: func.name.clone(), num_warps: options.num_warps, shared: lowered.shared })
+    Ok(Compiled { ptx, meta: meta::of(source, options, lowered.shared), options: *options })
 }

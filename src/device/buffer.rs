@@ -17,6 +17,9 @@ pub trait Element: bytemuck::Pod + Send + Sync {
 impl Element for u8 {
     const DTYPE: DType = DType::U8;
 }
+impl Element for i16 {
+    const DTYPE: DType = DType::I16;
+}
 impl Element for i32 {
     const DTYPE: DType = DType::I32;
 }

@@ -16,6 +16,8 @@ const AXES: [char; 3] = ['x', 'y', 'z'];
 pub enum Scalar {
     /// 8-bit unsigned.
     U8(u8),
+    /// 16-bit signed.
+    I16(i16),
     /// 32-bit signed.
     I32(i32),
     /// 64-bit signed.
@@ -35,6 +37,7 @@ impl Scalar {
     pub fn ty(self) -> DType {
         match self {
             Scalar::U8(_) => DType::U8,
+            Scalar::I16(_) => DType::I16,
             Scalar::I32(_) => DType::I32,
             Scalar::I64(_) => DType::I64,
             Scalar::F16(_) => DType::Fp16,
@@ -48,6 +51,7 @@ impl Scalar {
     fn integer(self) -> Option<i64> {
         match self {
             Scalar::U8(value) => Some(value.into()),
+            Scalar::I16(value) => Some(value.into()),
             Scalar::I32(value) => Some(value.into()),
             Scalar::I64(value) => Some(value),
             _ => None,
@@ -58,6 +62,7 @@ impl Scalar {
     fn bits(self) -> u64 {
         match self {
             Scalar::U8(value) => value.into(),
+            Scalar::I16(value) => value.cast_unsigned().into(),
             Scalar::I32(value) => u64::from(value.cast_unsigned()),
             Scalar::I64(value) => value.cast_unsigned(),
             Scalar::F16(value) => value.to_bits().into(),
@@ -72,6 +77,7 @@ impl fmt::Display for Scalar {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Scalar::U8(value) => write!(formatter, "{value}"),
+            Scalar::I16(value) => write!(formatter, "{value}"),
             Scalar::I32(value) => write!(formatter, "{value}"),
             Scalar::I64(value) => write!(formatter, "{value}"),
             Scalar::F16(value) => write!(formatter, "{value}"),
@@ -119,7 +125,7 @@ macro_rules! scalars {
         })*
     };
 }
-scalars!(u8 => U8, i32 => I32, i64 => I64, half::f16 => F16, half::bf16 => Bf16, f32 => F32, f64 => F64);
+scalars!(u8 => U8, i16 => I16, i32 => I32, i64 => I64, half::f16 => F16, half::bf16 => Bf16, f32 => F32, f64 => F64);
 
 /// What the checks need to know of an argument, with or without an address.
 #[derive(Clone, Copy, Debug)]
@@ -240,6 +246,12 @@ impl PreparedLaunch {
         let shapes: Vec<Shape> = args.iter().map(Arg::shape).collect();
         check_arguments(meta, &shapes)?;
         check_grid(meta, grid, &shapes)?;
+        if meta.global_scratch_size > 0 || meta.profile_scratch_size > 0 {
+            return Err(Error::Internal(format!(
+                "kernel {}: it needs scratch memory, which no device gives",
+                meta.name
+            )));
+        }
         let mut params = ParamBlock::default();
         let mut memory = Vec::new();
         for (param, arg) in meta.params.iter().zip(args) {
@@ -251,6 +263,10 @@ impl PreparedLaunch {
                     memory.push(range.clone());
                 }
             }
+        }
+        if meta.scratch_pointers {
+            params.push(0, 8);
+            params.push(0, 8);
         }
         Ok(Self { kernel: kernel.clone(), config: LaunchConfig::new(meta, grid), params, memory })
     }
@@ -291,6 +307,12 @@ pub(super) fn check_arguments(meta: &KernelMeta, args: &[Shape]) -> Result<(), E
                 (true, false) => format!("an output buffer (`&mut`) of {} is needed: the kernel writes it", param.ty),
             };
             return Err(argument(meta, param, arg.to_string(), expected));
+        }
+        if let Shape::Scalar(scalar) = arg
+            && scalar.integer().is_some_and(|value| value % i64::from(param.divisible.max(1)) != 0)
+        {
+            let rule = format!("a multiple of {} is needed: the kernel is specialised for it", param.divisible);
+            return Err(argument(meta, param, scalar.to_string(), rule));
         }
     }
     Ok(())

@@ -106,6 +106,8 @@ impl FromStr for Arch {
 pub enum DType {
     /// 8-bit unsigned or untyped.
     U8,
+    /// 16-bit signed.
+    I16,
     /// 32-bit signed.
     I32,
     /// 64-bit signed.
@@ -125,7 +127,7 @@ impl DType {
     pub fn bytes(self) -> usize {
         match self {
             DType::U8 => 1,
-            DType::Fp16 | DType::Bf16 => 2,
+            DType::I16 | DType::Fp16 | DType::Bf16 => 2,
             DType::I32 | DType::Fp32 => 4,
             DType::I64 | DType::Fp64 => 8,
         }
@@ -135,6 +137,7 @@ impl DType {
     pub fn name(self) -> &'static str {
         match self {
             DType::U8 => "u8",
+            DType::I16 => "i16",
             DType::I32 => "i32",
             DType::I64 => "i64",
             DType::Fp16 => "fp16",

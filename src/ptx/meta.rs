@@ -57,6 +57,10 @@ pub struct KernelMeta {
     pub profile_scratch_size: u64,
     /// Alignment of the profiling scratch.
     pub profile_scratch_align: u32,
+    /// Whether the entry has two more parameters after `params`, as every kernel of Triton's has: the pointers of the global
+    /// and of the profiling scratch, which the launcher passes (null where the size is 0).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub scratch_pointers: bool,
 }
 
 /// A parameter of an entry.
@@ -72,12 +76,27 @@ pub struct ParamMeta {
     pub constant: bool,
     /// The alignment that the kernel relies on, in bytes, of the pointer's value.
     pub align: u32,
+    /// The kernel relies on the value, of a parameter that is no pointer, being a multiple of this.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub divisible: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl ParamMeta {
     /// A pointer that the kernel reads only.
     pub fn input(name: &str, ty: DType) -> Self {
-        Self { name: name.to_owned(), ty, pointer: true, constant: true, align: ty.bytes() as u32 }
+        Self { name: name.to_owned(), ty, pointer: true, constant: true, align: ty.bytes() as u32, divisible: 1 }
     }
 
     /// A pointer that the kernel writes.
@@ -87,7 +106,7 @@ impl ParamMeta {
 
     /// A value.
     pub fn scalar(name: &str, ty: DType) -> Self {
-        Self { name: name.to_owned(), ty, pointer: false, constant: true, align: ty.bytes() as u32 }
+        Self { name: name.to_owned(), ty, pointer: false, constant: true, align: ty.bytes() as u32, divisible: 1 }
     }
 
     /// Bytes that the argument takes in the parameter block.

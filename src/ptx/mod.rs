@@ -21,6 +21,7 @@ mod normalise;
 pub mod parser;
 pub mod printer;
 pub mod statistics;
+mod triton;
 
 pub use arch::{Arch, DType, UnknownArch};
 pub use meta::{Extent, GridRule, KernelMeta, Module, ModuleMeta, ParamMeta};
@@ -28,3 +29,4 @@ pub use model::{Program, Span};
 pub use parser::{ParseError, parse};
 pub use printer::{print, print_with_names};
 pub use statistics::Statistics;
+pub use triton::{TritonMeta, TritonTarget};

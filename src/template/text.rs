@@ -13,6 +13,7 @@ impl ParamMeta {
         }
         match self.ty {
             DType::U8 => ".u8".into(),
+            DType::I16 => ".u16".into(),
             DType::I32 => ".u32".into(),
             DType::I64 => ".u64".into(),
             DType::Fp16 | DType::Bf16 => ".align 2 .b8".into(),
@@ -51,6 +52,7 @@ pub(super) fn module(arch: Arch, ptx: String, name: String, params: Vec<ParamMet
         global_scratch_align: 1,
         profile_scratch_size: 0,
         profile_scratch_align: 1,
+        scratch_pointers: false,
     };
     Module { ptx, meta: ModuleMeta { arch, kernels: vec![meta] } }
 }

@@ -79,7 +79,7 @@ fn inspect_shows_what_the_library_counts() {
 fn completions_name_the_subcommands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = words(&format!("completions {shell}")).ended_with(0).stdout;
-        for subcommand in ["factor", "emit", "list", "inspect", "run"] {
+        for subcommand in ["factor", "emit", "list", "inspect", "run", "compile"] {
             assert!(script.contains(subcommand), "{shell} {subcommand}");
         }
     }

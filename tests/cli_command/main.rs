@@ -2,6 +2,7 @@
 
 #![cfg(feature = "cli")]
 
+mod compile;
 mod emit;
 mod factor;
 mod run;

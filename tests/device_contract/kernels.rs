@@ -21,6 +21,7 @@ pub fn meta(name: &str, params: Vec<ParamMeta>, grid: GridRule, num_warps: u32, 
         global_scratch_align: 1,
         profile_scratch_size: 0,
         profile_scratch_align: 1,
+        scratch_pointers: false,
     }
 }
 

@@ -72,6 +72,7 @@ fn start(device: &dyn Device, launch: &Launch) -> Result<Vec<u32>, device::Error
         global_scratch_align: 1,
         profile_scratch_size: 0,
         profile_scratch_align: 1,
+        scratch_pointers: false,
     };
     // Tables name the target that each text needs; what a card or the emulator does not take it refuses itself.
     let meta = ModuleMeta { arch: Arch::Sm80, kernels: vec![meta] };

@@ -59,7 +59,7 @@ fn ours(arch: &str, kernel: &str) -> Built {
         let meta = serde_json::json!({"name": made.name, "num_warps": made.num_warps, "shared": made.shared});
         std::fs::write(folder.join(format!("{kernel}.json")), meta.to_string()).unwrap();
     }
-    Built { ptx: made.ptx, shared: made.shared }
+    Built { ptx: made.ptx, shared: made.meta.shared }
 }
 
 /// A run-time argument.
