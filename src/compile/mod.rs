@@ -13,6 +13,7 @@ pub mod axis;
 mod decompose;
 pub mod layout;
 mod lower;
+mod placed;
 mod target;
 mod tensor;
 

@@ -10,7 +10,7 @@ use crate::tile::{Op, Region, Type, Value};
 
 impl<'c> Lowering<'_, 'c> {
     /// Every thread of the program waits for every other.
-    fn barrier(&self) -> Result<(), Error> {
+    pub(super) fn barrier(&self) -> Result<(), Error> {
         if self.options.num_warps == 1 {
             self.intrinsic("llvm.nvvm.bar.warp.sync", None, &[self.int(u32::MAX)])?;
         } else {
@@ -20,7 +20,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// The address in the scratch of element `index` of `bytes`.
-    fn scratch_at(&self, index: IntValue<'c>, bytes: u32) -> Result<PointerValue<'c>, Error> {
+    pub(super) fn scratch_at(&self, index: IntValue<'c>, bytes: u32) -> Result<PointerValue<'c>, Error> {
         let base = self.scratch.as_pointer_value();
         let offset = self.builder.build_int_mul(index, self.int(bytes), "")?;
         // SAFETY: the offset is within what `shared` asks for.
@@ -28,7 +28,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Runs `work` in the threads in which `condition` holds; in all where there is none.
-    fn when(
+    pub(super) fn when(
         &mut self,
         condition: Option<IntValue<'c>>,
         work: impl FnOnce(&mut Self) -> Result<(), Error>,
@@ -44,7 +44,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// A register as it lies in shared memory: a truth value takes a byte.
-    fn widened(&self, value: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>, Error> {
+    pub(super) fn widened(&self, value: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>, Error> {
         Ok(match value {
             BasicValueEnum::IntValue(bit) if bit.get_type().get_bit_width() == 1 => {
                 self.builder.build_int_z_extend(bit, self.context.i8_type(), "")?.into()
@@ -53,7 +53,7 @@ impl<'c> Lowering<'_, 'c> {
         })
     }
 
-    fn read(&self, at: PointerValue<'c>, like: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>, Error> {
+    pub(super) fn read(&self, at: PointerValue<'c>, like: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>, Error> {
         Ok(match like {
             BasicValueEnum::IntValue(bit) if bit.get_type().get_bit_width() == 1 => {
                 let byte = self.builder.build_load(self.context.i8_type(), at, "")?.into_int_value();
@@ -75,15 +75,25 @@ impl<'c> Lowering<'_, 'c> {
         if from == to {
             return Ok(registers.to_vec());
         }
+        self.through_shared(registers, from, to, ty)
+    }
+
+    /// Writes a tile to the scratch, each element at its row-major place. Returns the bytes of an element.
+    pub(super) fn publish(
+        &mut self,
+        registers: &[BasicValueEnum<'c>],
+        layout: &Layout,
+        ty: Type,
+    ) -> Result<u32, Error> {
         let bytes = ty.elem().map_or(8, |elem| elem.bits().div_ceil(8));
-        self.shared = self.shared.max(from.shape.elements() * bytes);
+        self.shared = self.shared.max(layout.shape.elements() * bytes);
         debug_assert_eq!(self.scratch.as_pointer_value().get_type().get_address_space(), AddressSpace::from(3));
-        let place = self.thread_index(from)?;
+        let place = self.thread_index(layout)?;
         self.barrier()?;
-        let owns = self.owns(from)?;
+        let owns = self.owns(layout)?;
         self.when(owns, |this| {
             for (register, &value) in registers.iter().enumerate() {
-                let index = this.register_index(place, from, register as u32)?;
+                let index = this.register_index(place, layout, register as u32)?;
                 let at = this.scratch_at(index, bytes)?;
                 let value = this.widened(value)?;
                 this.builder.build_store(at, value)?;
@@ -91,6 +101,18 @@ impl<'c> Lowering<'_, 'c> {
             Ok(())
         })?;
         self.barrier()?;
+        Ok(bytes)
+    }
+
+    /// [`Lowering::convert`], of what only the owners of an element know too.
+    pub(super) fn through_shared(
+        &mut self,
+        registers: &[BasicValueEnum<'c>],
+        from: &Layout,
+        to: &Layout,
+        ty: Type,
+    ) -> Result<Registers<'c>, Error> {
+        let bytes = self.publish(registers, from, ty)?;
         let place = self.thread_index(to)?;
         (0..to.registers())
             .map(|register| {
@@ -100,7 +122,7 @@ impl<'c> Lowering<'_, 'c> {
             .collect()
     }
 
-    fn register_bits(&self, value: BasicValueEnum<'c>) -> Result<u32, Error> {
+    pub(super) fn register_bits(&self, value: BasicValueEnum<'c>) -> Result<u32, Error> {
         match value {
             BasicValueEnum::IntValue(value) => Ok(value.get_type().get_bit_width()),
             BasicValueEnum::FloatValue(value) => Ok(match value.get_type() {
@@ -113,7 +135,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// The value in the lane whose number differs by `mask`.
-    fn shuffled(&self, value: BasicValueEnum<'c>, mask: u32) -> Result<BasicValueEnum<'c>, Error> {
+    pub(super) fn shuffled(&self, value: BasicValueEnum<'c>, mask: u32) -> Result<BasicValueEnum<'c>, Error> {
         let i32_type = self.context.i32_type();
         let one = |word: IntValue<'c>| -> Result<IntValue<'c>, Error> {
             let args = [self.int(u32::MAX), word, self.int(mask), self.int(31)];
@@ -151,7 +173,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// What the region of a reduction makes of two groups of values.
-    fn combine(
+    pub(super) fn combine(
         &mut self,
         region: Region,
         a: &[BasicValueEnum<'c>],

@@ -4,10 +4,16 @@
 //! branch. Scalars are uniform over the program, so branches and loops of the IR are branches and loops of LLVM's, and
 //! a barrier inside them is met by all.
 
+mod assembly;
+mod atomic;
 mod elementwise;
 mod exchange;
+mod gather;
+mod loops;
 mod memory;
 mod product;
+mod scan;
+mod sides;
 
 use std::collections::HashMap;
 
@@ -56,6 +62,8 @@ struct Lowering<'a, 'c> {
     /// By value and place in [`Assignment::wanted`]; scalars at place 0.
     values: HashMap<(Value, usize), Registers<'c>>,
     blocks: HashMap<Block, (BasicBlock<'c>, Vec<Vec<PhiValue<'c>>>)>,
+    /// How many uses each value has.
+    uses: Vec<u32>,
     lane: IntValue<'c>,
     warp: IntValue<'c>,
     scratch: GlobalValue<'c>,
@@ -115,6 +123,7 @@ pub(super) fn lower<'c>(
         options,
         values: HashMap::new(),
         blocks: HashMap::new(),
+        uses: func.use_counts(),
         lane,
         warp,
         scratch,
@@ -258,6 +267,17 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::Store { boundary_check, .. } if boundary_check.is_empty() => self.store(op),
             OpKind::Reduce { axis } => self.reduce(op, *axis as usize),
             OpKind::Dot { .. } => self.product(op),
+            OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. } => self.atomic(op),
+            OpKind::Scan { axis, reverse } => self.scan(op, *axis as usize, *reverse),
+            OpKind::Gather { axis, .. } => self.gather(op, *axis as usize),
+            OpKind::Histogram => self.histogram(op),
+            OpKind::Split => self.split(op),
+            OpKind::Unsplat => self.unsplat(op),
+            OpKind::InlineAsm { .. } => self.inline_assembly(op),
+            OpKind::While => self.while_loop(op),
+            // A hint.
+            OpKind::Assume => Ok(()),
+            OpKind::Barrier => self.barrier(),
             _ => self.pure(op),
         }
     }
@@ -296,6 +316,12 @@ impl<'c> Lowering<'_, 'c> {
                 let constant = self.constant(op, elem, *bits)?;
                 Ok(vec![constant; layout.registers() as usize])
             }
+            // Any value will do.
+            OpKind::Poison => {
+                let zero = self.register_type(op, data.results[0])?.const_zero();
+                Ok(vec![zero; layout.registers() as usize])
+            }
+            OpKind::Join | OpKind::Cat => self.joined(op, layout),
             OpKind::Splat => Ok(vec![self.scalar(data.operands[0])?; layout.registers() as usize]),
             OpKind::MakeRange { start, .. } => {
                 let base = self.thread_index(layout)?;
