@@ -403,10 +403,13 @@ pub(super) fn product_operands(func: &Func, op: Op, home: &Layout) -> (Layout, L
     if let Some(mma) = tensor_product(func, op) {
         return mma.operands(a, b, home);
     }
-    let (n_bits, k_bits) = (b.dims()[1].trailing_zeros(), b.dims()[0].trailing_zeros());
+    // A batch axis in front belongs to both.
+    let rank = a.rank();
+    let (n_bits, k_bits) = (b.dims()[rank - 1].trailing_zeros(), b.dims()[rank - 2].trailing_zeros());
+    let m_bits = a.dims()[rank - 2].trailing_zeros();
     let ks = |shift: u32| (0..k_bits).map(move |bit| 1_u32 << (bit + shift));
     let rows = |basis: u32| basis >> n_bits << k_bits;
-    let cols = |basis: u32| basis & ((1 << n_bits) - 1);
+    let cols = |basis: u32| basis & ((1 << n_bits) - 1) | basis >> (m_bits + n_bits) << (k_bits + n_bits);
     let some = |bases: &[u32], of: &dyn Fn(u32) -> u32| {
         bases.iter().map(|&basis| of(basis)).filter(|&basis| basis != 0).collect::<Vec<_>>()
     };
@@ -418,4 +421,18 @@ pub(super) fn product_operands(func: &Func, op: Op, home: &Layout) -> (Layout, L
         warp: all(&home.warp, of),
     };
     (make(a, 0, &rows), make(b, n_bits, &cols))
+}
+
+/// The bits of the product's index that the left operand depends on: all but the columns.
+pub(super) fn left_bits(home: &Layout) -> u32 {
+    let columns = home.shape.dims()[home.shape.rank() - 1];
+    !(columns - 1)
+}
+
+/// The bits of the product's index that the right operand depends on: the columns, and the batch.
+pub(super) fn right_bits(home: &Layout) -> u32 {
+    let dims = home.shape.dims();
+    let columns = dims[dims.len() - 1];
+    let rows = dims[dims.len() - 2];
+    !((rows - 1) * columns)
 }

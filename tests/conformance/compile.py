@@ -28,9 +28,6 @@ import scans  # noqa: F401
 import shapes  # noqa: F401
 from cases import CASES
 
-TARGET = GPUTarget("cuda", 90, 32)
-
-
 def signature(case):
     """Types by name of parameter, in the kernel's order, and the attributes of those that are multiples of 16."""
     names = case["fn"].arg_names
@@ -58,7 +55,7 @@ def compile_case(name, folder):
     types, attributes = signature(case)
     shown = {key: value for key, value in case.items() if key != "fn"}
     shown["constants"] = {key: str(value) for key, value in case["constants"].items()}
-    what = [triton.__version__, case["fn"].cache_key, types, str(attributes), shown["constants"], case["warps"]]
+    what = [triton.__version__, case["fn"].cache_key, types, str(attributes), shown["constants"], case["warps"], case["capability"]]
     key = hashlib.sha256(json.dumps(what).encode()).hexdigest()
     meta = folder / f"{name}.json"
     old = json.loads(meta.read_text()) if meta.exists() else {}
@@ -67,15 +64,16 @@ def compile_case(name, folder):
     else:
         constants = {(case["fn"].arg_names.index(key),): value for key, value in case["constants"].items()}
         source = ASTSource(case["fn"], types, constants, attributes)
-        backend = make_backend(TARGET)
+        target = GPUTarget("cuda", case["capability"], 32)
+        backend = make_backend(target)
         options = backend.parse_options({"num_warps": case["warps"], **source.parse_options()})
         context = ir.context()
         ir.load_dialects(context)
         backend.load_dialects(context)
         helpers = backend.get_codegen_implementation(options)
         try:
-            module = source.make_ir(TARGET, options, helpers, backend.get_module_map(), context)
-            stages, facts = {}, {"target": TARGET, **options.__dict__}
+            module = source.make_ir(target, options, helpers, backend.get_module_map(), context)
+            stages, facts = {}, {"target": target, **options.__dict__}
             backend.add_stages(stages, options, source.language)
             for stage in ("ttir", "ttgir", "llir", "ptx"):
                 module = stages[stage](module, facts)

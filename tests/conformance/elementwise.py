@@ -203,7 +203,8 @@ for source in FLOATS:
             conversion(source, target)
 for source in EIGHTS:
     for target in ["fp16", "bf16", "fp32"]:
-        conversion(source, target)
+        # Triton makes numbers of E5M2's infinities and NaN where it goes to bfloats.
+        conversion(source, target, "real:-99:99" if (source, target) == ("fp8e5", "bf16") else "any")
 conversion("fp32", "fp8e5", rounding="rtz")
 for target in ["fp16", "bf16"]:
     conversion("fp32", target, rounding="rtz")

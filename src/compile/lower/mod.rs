@@ -8,6 +8,7 @@ mod assembly;
 mod atomic;
 mod elementwise;
 mod exchange;
+mod functions;
 mod gather;
 mod loops;
 mod memory;
@@ -130,6 +131,7 @@ pub(super) fn lower<'c>(
         shared: 0,
     };
     this.body()?;
+    this.link_functions()?;
     Ok(Lowered { module: this.module, shared: this.shared })
 }
 
@@ -257,7 +259,7 @@ impl<'c> Lowering<'_, 'c> {
     fn op(&mut self, op: Op) -> Result<(), Error> {
         let data = self.func.op(op);
         match &data.kind {
-            OpKind::Yield => Ok(()),
+            OpKind::Yield | OpKind::Condition => Ok(()),
             OpKind::Return => self.builder.build_return(None).map(drop).map_err(Into::into),
             OpKind::Branch => self.branch(op, 0, &data.operands),
             OpKind::CondBranch { then_args } => self.cond_branch(op, *then_args as usize),
@@ -285,7 +287,7 @@ impl<'c> Lowering<'_, 'c> {
     /// An operation of one result that is made anew in every layout that is wanted, or in its home.
     fn pure(&mut self, op: Op) -> Result<(), Error> {
         let data = self.func.op(op);
-        let &[result] = &data.results[..] else { return Err(self.unsupported(op, "this form")) };
+        let &[result] = &data.results[..] else { return Err(self.unsupported(op, self.named(op))) };
         let Some(shape) = self.func.ty(result).shape() else {
             let operands = data.operands.iter().map(|&value| self.scalar(value)).collect::<Result<Vec<_>, _>>()?;
             let made = self.element(op, &operands)?;
@@ -305,6 +307,15 @@ impl<'c> Lowering<'_, 'c> {
             self.values.insert((result, place), made);
         }
         Ok(())
+    }
+
+    /// What tells an operation without a result of one type from others of its name.
+    fn named(&self, op: Op) -> String {
+        match &self.func.op(op).kind {
+            OpKind::Print { prefix: text, .. } | OpKind::Assert { message: text } => format!("`{text}`"),
+            OpKind::Call { callee } => format!("`@{callee}`"),
+            _ => "this form".to_owned(),
+        }
     }
 
     /// The registers in `layout` of the result of an operation that needs no exchange between threads.
