@@ -10,8 +10,8 @@
 
 use super::Error;
 use crate::tile::{
-    Binary, Cast, FloatCompare, Func, InputPrecision, IntCompare, Op, OpKind, Rounding, Scalar, ScaledFormat, Shape, Type,
-    Value, float_bits,
+    Binary, Cast, FloatCompare, Func, InputPrecision, IntCompare, Op, OpKind, Rounding, Scalar, ScaledFormat, Shape,
+    Type, Value, float_bits,
 };
 
 /// Rewrites every such product of `func`.
@@ -118,7 +118,9 @@ impl Rewrite<'_> {
 
     fn run(mut self) -> Result<(), Error> {
         let data = self.func.op(self.op).clone();
-        let OpKind::DotScaled { lhs, rhs, lhs_scale, rhs_scale, fast_math, lhs_k_pack, rhs_k_pack } = data.kind else { return Ok(()) };
+        let OpKind::DotScaled { lhs, rhs, lhs_scale, rhs_scale, fast_math, lhs_k_pack, rhs_k_pack } = data.kind else {
+            return Ok(());
+        };
         let mut operands = data.operands.into_iter();
         let mut next = || operands.next().ok_or_else(|| self.unsupported("too few operands"));
         let a = next()?;
@@ -184,7 +186,14 @@ impl Rewrite<'_> {
     }
 
     /// An operand as bfloats (or halves), times its scales. Those of the right operand (k×n) are n×(k/group).
-    fn scaled(&mut self, value: Value, scale: Option<Value>, fast_math: bool, right: bool, wide: Scalar) -> Result<Value, Error> {
+    fn scaled(
+        &mut self,
+        value: Value,
+        scale: Option<Value>,
+        fast_math: bool,
+        right: bool,
+        wide: Scalar,
+    ) -> Result<Value, Error> {
         let shape = self.shape(value)?;
         let whole = Type::Tile(shape, wide.into());
         let kind = wide;

@@ -3,10 +3,11 @@
 //! The phases, in order ([`compile`]): operations that no instruction does, as others (`decompose`), facts about the numbers in tiles ([`axis`]), the layouts that tiles are needed in
 //! ([`assign`](self)), LLVM IR of one thread's part of every tile (`lower`), LLVM's optimiser and PTX (`target`).
 //!
-//! What is here: arithmetic, comparisons, selections and conversions of integers and of f16, bf16, f32 and f64; ranges, views,
-//! loads and stores with masks, reductions, `scf.for`, `scf.if`, branches of the function body, and `tt.dot` in IEEE singles or by
-//! `mma.sync` (tf32, tf32x3, halves), `tt.dot_scaled` of FP8 as a product of bfloats. What is not is refused by name ([`Error::Unsupported`]): `wgmma` and `tcgen05`, block
-//! pointers, atomics, scans.
+//! What is here: arithmetic, comparisons, selections and conversions of every element type; functions of singles; ranges, views, joins and
+//! splits; loads and stores with masks; atomics; reductions, scans, gathers and histograms; `scf.for`, `scf.while`, `scf.if`, branches of the function
+//! body; inline assembly; `tt.dot` by fused multiply-adds or by `mma.sync` (tf32, tf32x3, halves, and FP8 as halves), `tt.dot_scaled` as a product of
+//! 16-bit floats. What is not is refused by name ([`Error::Unsupported`]): `wgmma` and `tcgen05`, block pointers (the simplifier makes addresses of
+//! them), tensor descriptors, calls, assertions and prints, exponentials and their like of doubles.
 
 mod assign;
 pub mod axis;
@@ -44,7 +45,7 @@ pub enum Error {
     #[error("num_warps = {0}: a program has 1, 2, 4, 8, 16 or 32 warps")]
     NumWarps(u32),
     /// An operation, or a form of it, that the compiler does not have.
-    #[error("line {line}: {op} of {what} is not supported by the tile compiler", line = loc.line)]
+    #[error("{}{op} of {what} is not supported by the tile compiler", line(*loc))]
     Unsupported {
         /// The operation's name.
         op: &'static str,
@@ -66,6 +67,11 @@ pub enum Error {
     /// LLVM refused what the compiler made: a fault of the compiler.
     #[error("internal: LLVM: {0}")]
     Llvm(String),
+}
+
+/// `line 7: `; nothing where the place is not known.
+fn line(loc: Loc) -> String {
+    if loc.line == 0 { String::new() } else { format!("line {}: ", loc.line) }
 }
 
 /// PTX and what a launcher must know of it.

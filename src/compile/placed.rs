@@ -3,7 +3,7 @@
 
 use super::Options;
 use super::layout::Layout;
-use crate::tile::{Func, Op, OpKind, Shape, Type};
+use crate::tile::{Func, Op, OpKind, Shape};
 
 /// The layouts of an operation's tiles.
 pub(super) struct Placed {
@@ -27,7 +27,7 @@ fn along(shape: Shape, axis: usize, options: &Options) -> Layout {
     Layout::blocked(shape, share, &order, options.num_warps)
 }
 
-/// A layout in which each thread has at least `count` registers: `plain`, with registers that repeat others where it is too small.
+/// A layout in which each thread has `count` neighbours, or all there are where there are fewer.
 fn in_packs(shape: Shape, count: u32, options: &Options) -> Layout {
     let order: Vec<usize> = (0..shape.rank()).rev().collect();
     Layout::blocked(shape, count, &order, options.num_warps)
@@ -81,9 +81,4 @@ pub(super) fn doubled(made: &Layout, whole: Shape) -> Layout {
     let mut reg = vec![1];
     reg.extend(all(&made.reg));
     Layout { shape: whole, reg, lane: all(&made.lane), warp: all(&made.warp) }
-}
-
-/// Whether `ty` is a tile.
-pub(super) fn is_tile(ty: Type) -> bool {
-    ty.shape().is_some()
 }

@@ -12,9 +12,9 @@ BITS = {"kind": "bits"}
 """Equal bits; any NaN equals any NaN."""
 
 
-def ulp(count, why):
-    """At most `count` units in the last place apart."""
-    return {"kind": "ulp", "most": count, "why": why}
+def ulp(count, why, flush=False):
+    """At most `count` units in the last place apart; with `flush`, singles below 2**-124 are as good as 0."""
+    return {"kind": "ulp", "most": count, "flush": flush, "why": why}
 
 
 def near(absolute, relative, why):

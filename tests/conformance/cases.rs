@@ -68,7 +68,8 @@ fn compile() -> Result<(), String> {
     let asked = named.is_some();
     let triton = named.map_or_else(|| root().join(".tools/triton"), PathBuf::from);
     if !triton.join("triton").is_dir() {
-        let message = format!("no Triton at {}; `cargo xtask test` installs it, TILEWRIGHT_TRITON names it", triton.display());
+        let message =
+            format!("no Triton at {}; `cargo xtask test` installs it, TILEWRIGHT_TRITON names it", triton.display());
         assert!(!asked, "{message}");
         return Err(message);
     }
@@ -102,7 +103,12 @@ pub fn all() -> Option<&'static [Case]> {
             std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
         };
         let names: Vec<String> = serde_json::from_str(&read("names")).unwrap();
-        Some(names.iter().map(|name| serde_json::from_str(&read(name)).unwrap_or_else(|error| panic!("{name}: {error}"))).collect())
+        Some(
+            names
+                .iter()
+                .map(|name| serde_json::from_str(&read(name)).unwrap_or_else(|error| panic!("{name}: {error}")))
+                .collect(),
+        )
     });
     if all.is_none() {
         println!("skipped: Triton is not there");

@@ -52,7 +52,9 @@ pub fn fill(name: &str, scalar: Scalar, count: usize, seed: u64) -> Vec<u8> {
     let mut all = Vec::new();
     for index in 0..count {
         let bits = match kind {
-            "pattern" => 0xa5a5_a5a5_a5a5_a5a5_u64 >> (64 - 8 * scalar.bytes()) & if scalar == Scalar::I1 { 1 } else { u64::MAX },
+            "pattern" => {
+                0xa5a5_a5a5_a5a5_a5a5_u64 >> (64 - 8 * scalar.bytes()) & if scalar == Scalar::I1 { 1 } else { u64::MAX }
+            }
             // Edges meet each other: two buffers of one kernel go through them in other orders.
             "any" if index % 3 == 0 => edges[random.random_range(0..edges.len())],
             "any" if index % 3 == 1 && scalar.is_float() => {

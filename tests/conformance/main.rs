@@ -24,9 +24,7 @@ macro_rules! groups {
     };
 }
 
-groups![
-    atomics, control, elementwise, exchange, functions, memory, products, reductions, scans, shapes
-];
+groups![atomics, control, elementwise, exchange, functions, memory, products, reductions, scans, shapes];
 
 /// No kernel is left out.
 #[test]

@@ -131,8 +131,10 @@ impl<'c> Lowering<'_, 'c> {
             return Ok(());
         };
         let addresses = self.registers(pointer, &layout)?;
-        let operands =
-            data.operands[1..=count].iter().map(|&value| self.registers(value, &layout)).collect::<Result<Vec<_>, _>>()?;
+        let operands = data.operands[1..=count]
+            .iter()
+            .map(|&value| self.registers(value, &layout))
+            .collect::<Result<Vec<_>, _>>()?;
         let masks = mask.map(|mask| self.registers(mask, &layout)).transpose()?;
         let owns = self.owns(&layout)?;
         let mut made = Registers::new();

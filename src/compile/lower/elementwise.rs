@@ -193,7 +193,10 @@ impl<'c> Lowering<'_, 'c> {
             Binary::MaxUI => pick(IntPredicate::UGT)?,
             Binary::MulhiUI => {
                 let bits = a.get_type().get_bit_width();
-                let wide = self.context.custom_width_int_type(std::num::NonZeroU32::new(2 * bits).expect("wider")).map_err(|error| Error::Llvm(error.to_owned()))?;
+                let wide = self
+                    .context
+                    .custom_width_int_type(std::num::NonZeroU32::new(2 * bits).expect("wider"))
+                    .map_err(|error| Error::Llvm(error.to_owned()))?;
                 let (a, b) = (builder.build_int_z_extend(a, wide, "")?, builder.build_int_z_extend(b, wide, "")?);
                 let product = builder.build_int_mul(a, b, "")?;
                 let high = builder.build_right_shift(product, wide.const_int(bits.into(), false), false, "")?;

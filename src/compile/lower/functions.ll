@@ -127,7 +127,8 @@ define linkonce_odr float @tilewright.expm1.f32(float %given) alwaysinline {
   %p2 = call float @llvm.fma.f32(float %p1, float %r, float 0x3FA5554EA0000000)
   %p3 = call float @llvm.fma.f32(float %p2, float %r, float 0x3FC5555540000000)
   %rr = fmul float %r, %r
-  %cubic = fmul float %rr, %p3
+  %rp = fmul float %r, %p3
+  %cubic = fmul float %rr, %rp
   %half = call float @llvm.fma.f32(float %rr, float 0.5, float %cubic)
   %m = fadd float %r, %half
   %integer = fptosi float %k to i32

@@ -277,6 +277,9 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::Unsplat => self.unsplat(op),
             OpKind::InlineAsm { .. } => self.inline_assembly(op),
             OpKind::While => self.while_loop(op),
+            OpKind::Call { .. } | OpKind::Assert { .. } | OpKind::Print { .. } => {
+                Err(self.unsupported(op, self.named(op)))
+            }
             // A hint.
             OpKind::Assume => Ok(()),
             OpKind::Barrier => self.barrier(),
