@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use super::axis::{AxisInfo, is_argument};
 use super::layout::Layout;
+use super::placed::{doubled, half, placed, plain, side_bit};
 use super::tensor::Mma;
 use super::{Error, Options};
 use crate::tile::{Func, Op, OpKind, Region, Shape, Type, Value};
@@ -71,18 +72,33 @@ impl Assignment {
                 }
                 made.transposed(&back)
             }
+            kind @ (OpKind::Join | OpKind::Cat) => half(made, side_bit(kind, made.shape)?, shape),
+            OpKind::Split => doubled(made, shape),
             _ => made.clone(),
         })
     }
 
     fn is_view(kind: &OpKind) -> bool {
-        matches!(kind, OpKind::Broadcast | OpKind::ExpandDims { .. } | OpKind::Reshape { .. } | OpKind::Trans { .. })
+        matches!(
+            kind,
+            OpKind::Broadcast
+                | OpKind::ExpandDims { .. }
+                | OpKind::Reshape { .. }
+                | OpKind::Trans { .. }
+                | OpKind::Join
+                | OpKind::Cat
+                | OpKind::Split
+        )
     }
 
     fn homes(&mut self, func: &Func, axes: &AxisInfo, options: &Options, region: Region) -> Result<(), Error> {
         for &block in &func.region(region).blocks {
             for &op in &func.block(block).ops {
                 let data = func.op(op);
+                if data.kind == OpKind::While {
+                    self.homes_of_while(func, axes, options, op)?;
+                    continue;
+                }
                 if data.kind == OpKind::For {
                     let args = func.block(func.region(data.regions[0]).blocks[0]).args.clone();
                     let ends = ends(func, data.regions[0]);
@@ -122,9 +138,42 @@ impl Assignment {
         Ok(())
     }
 
+    /// Both blocks of a `scf.while` carry values: the first from before and from the end of the second, the second (and the results)
+    /// from the first's condition.
+    fn homes_of_while(&mut self, func: &Func, axes: &AxisInfo, options: &Options, op: Op) -> Result<(), Error> {
+        let data = func.op(op);
+        let [before, after] = [0, 1].map(|side| func.block(func.region(data.regions[side]).blocks[0]).args.clone());
+        let home = |this: &Self, sources: &[Value], shape: Shape| {
+            let found = sources.iter().find_map(|&value| this.home(value).cloned());
+            found.unwrap_or_else(|| plain(shape, options))
+        };
+        for ((&arg, &first), &end) in before.iter().zip(&data.operands).zip(&ends(func, data.regions[1])) {
+            let Some(shape) = func.ty(arg).shape() else { continue };
+            let home = home(self, &[end, first, arg], shape);
+            self.make_dear(arg, home);
+        }
+        self.homes(func, axes, options, data.regions[0])?;
+        let passed = ends(func, data.regions[0]);
+        for ((&arg, &result), &value) in after.iter().zip(&data.results).zip(&passed[1..]) {
+            let Some(shape) = func.ty(arg).shape() else { continue };
+            let home = home(self, &[value], shape);
+            self.make_dear(arg, home.clone());
+            self.make_dear(result, home);
+        }
+        self.homes(func, axes, options, data.regions[1])
+    }
+
     fn home_of_op(&mut self, func: &Func, axes: &AxisInfo, options: &Options, op: Op) -> Result<(), Error> {
         let data = func.op(op);
         let Some(&result) = data.results.first() else { return Ok(()) };
+        if let Some(placed) = placed(func, op, options) {
+            for &result in &data.results {
+                if let Some(home) = &placed.result {
+                    self.make_dear(result, home.clone());
+                }
+            }
+            return Ok(());
+        }
         match &data.kind {
             OpKind::Load { .. } => {
                 if let Type::Tile(shape, _) = func.ty(result) {
@@ -151,10 +200,12 @@ impl Assignment {
             }
             kind if Self::is_view(kind) => {
                 let operand = data.operands[0];
-                self.dear[result.index()] = self.dear[operand.index()];
+                for &result in &data.results {
+                    self.dear[result.index()] = data.operands.iter().any(|operand| self.dear[operand.index()]);
+                }
                 let Type::Tile(shape, _) = func.ty(result) else { return Ok(()) };
                 self.home[result.index()] = self.home(operand).and_then(|home| match kind {
-                    OpKind::Broadcast => None,
+                    OpKind::Broadcast | OpKind::Join | OpKind::Cat | OpKind::Split => None,
                     OpKind::Trans { order } => Some(home.transposed(order)),
                     _ => Some(home.reshaped(shape)),
                 });
@@ -219,8 +270,15 @@ impl Assignment {
                         self.carry(&ends(func, inner), &data.results);
                     }
                 }
+                if data.kind == OpKind::While {
+                    let [before, after] =
+                        [0, 1].map(|side| func.block(func.region(data.regions[side]).blocks[0]).args.clone());
+                    self.carry(&ends(func, data.regions[1]), &before);
+                    self.carry(&ends(func, data.regions[0])[1..], &after);
+                }
                 if !matches!(data.kind, OpKind::Reduce { .. } | OpKind::Scan { .. }) {
-                    for &inner in &data.regions {
+                    // The second region of a `scf.while` comes after the first.
+                    for &inner in data.regions.iter().rev() {
                         self.wants(func, axes, options, inner)?;
                     }
                 }
@@ -246,6 +304,14 @@ impl Assignment {
 
     fn operands(&mut self, func: &Func, axes: &AxisInfo, options: &Options, op: Op) -> Result<(), Error> {
         let data = func.op(op);
+        if let Some(placed) = placed(func, op, options) {
+            for (&operand, layout) in data.operands.iter().zip(placed.operands) {
+                if let Some(layout) = layout {
+                    self.want(operand, layout);
+                }
+            }
+            return Ok(());
+        }
         match &data.kind {
             OpKind::Store { .. } => {
                 if let Type::Tile(shape, _) = func.ty(data.operands[0]) {
@@ -273,15 +339,20 @@ impl Assignment {
                 let args = func.block(func.region(data.regions[0]).blocks[0]).args.clone();
                 self.carry(&data.operands[3..], &args[1..]);
             }
+            OpKind::While => {
+                let args = func.block(func.region(data.regions[0]).blocks[0]).args.clone();
+                self.carry(&data.operands, &args);
+            }
             _ => {
-                let Some(&result) = data.results.first() else { return Ok(()) };
-                for made in self.wanted[result.index()].clone() {
-                    if !Self::is_view(&data.kind) && self.home(result).is_some_and(|home| *home != made) {
-                        continue;
-                    }
-                    for &operand in &data.operands {
-                        if let Some(layout) = self.operand_layout(func, op, operand, &made) {
-                            self.want(operand, layout);
+                for &result in &data.results {
+                    for made in self.wanted[result.index()].clone() {
+                        if !Self::is_view(&data.kind) && self.home(result).is_some_and(|home| *home != made) {
+                            continue;
+                        }
+                        for &operand in &data.operands {
+                            if let Some(layout) = self.operand_layout(func, op, operand, &made) {
+                                self.want(operand, layout);
+                            }
                         }
                     }
                 }
@@ -295,12 +366,6 @@ impl Assignment {
 fn ends(func: &Func, region: Region) -> Vec<Value> {
     let last = func.region(region).blocks.last().and_then(|&block| func.block(block).ops.last());
     last.map(|&op| func.op(op).operands.clone()).unwrap_or_default()
-}
-
-/// The layout of a tile that nothing else decides.
-fn plain(shape: Shape, options: &Options) -> Layout {
-    let order: Vec<usize> = (0..shape.rank()).rev().collect();
-    Layout::blocked(shape, 1, &order, options.num_warps)
 }
 
 /// The layout in which the tile of addresses `pointer` is best read or written: axes by the length of their runs, each thread
@@ -338,10 +403,13 @@ pub(super) fn product_operands(func: &Func, op: Op, home: &Layout) -> (Layout, L
     if let Some(mma) = tensor_product(func, op) {
         return mma.operands(a, b, home);
     }
-    let (n_bits, k_bits) = (b.dims()[1].trailing_zeros(), b.dims()[0].trailing_zeros());
+    // A batch axis in front belongs to both.
+    let rank = a.rank();
+    let (n_bits, k_bits) = (b.dims()[rank - 1].trailing_zeros(), b.dims()[rank - 2].trailing_zeros());
+    let m_bits = a.dims()[rank - 2].trailing_zeros();
     let ks = |shift: u32| (0..k_bits).map(move |bit| 1_u32 << (bit + shift));
     let rows = |basis: u32| basis >> n_bits << k_bits;
-    let cols = |basis: u32| basis & ((1 << n_bits) - 1);
+    let cols = |basis: u32| basis & ((1 << n_bits) - 1) | basis >> (m_bits + n_bits) << (k_bits + n_bits);
     let some = |bases: &[u32], of: &dyn Fn(u32) -> u32| {
         bases.iter().map(|&basis| of(basis)).filter(|&basis| basis != 0).collect::<Vec<_>>()
     };
@@ -353,4 +421,18 @@ pub(super) fn product_operands(func: &Func, op: Op, home: &Layout) -> (Layout, L
         warp: all(&home.warp, of),
     };
     (make(a, 0, &rows), make(b, n_bits, &cols))
+}
+
+/// The bits of the product's index that the left operand depends on: all but the columns.
+pub(super) fn left_bits(home: &Layout) -> u32 {
+    let columns = home.shape.dims()[home.shape.rank() - 1];
+    !(columns - 1)
+}
+
+/// The bits of the product's index that the right operand depends on: the columns, and the batch.
+pub(super) fn right_bits(home: &Layout) -> u32 {
+    let dims = home.shape.dims();
+    let columns = dims[dims.len() - 1];
+    let rows = dims[dims.len() - 2];
+    !((rows - 1) * columns)
 }

@@ -1,21 +1,33 @@
-//! `tt.dot_scaled` as arithmetic and a product of bfloats: what Triton does where no instruction takes the scales.
+//! Products that no instruction does as arithmetic and products that one does, as Triton does them.
+//!
+//! `tt.dot` of FP8 is one of halves: they hold FP8 exactly. In precision `bf16x3` or `bf16x6` singles are sums of two or three bfloats, whose products
+//! are added from the smallest; what became NaN before the largest (an infinity less itself) counts as zero, and c comes last.
+//!
+//! `tt.dot_scaled` is arithmetic and a product of bfloats, or of halves where a format is `fp16`.
 //!
 //! Each operand becomes bfloat16 (exact for FP8) and is multiplied by its scale, 2 to the byte less 127, whose bits as a bfloat are the
 //! byte shifted by 7; so byte 0 gives 0.0 and not 2⁻¹²⁷, as in Triton. A scale of 0xFF gives NaN unless the operation says `fastMath`.
 
 use super::Error;
 use crate::tile::{
-    Binary, Cast, Func, InputPrecision, IntCompare, Op, OpKind, Scalar, ScaledFormat, Shape, Type, Value,
+    Binary, Cast, FloatCompare, Func, InputPrecision, IntCompare, Op, OpKind, Rounding, Scalar, ScaledFormat, Shape,
+    Type, Value, float_bits,
 };
 
-/// Rewrites every `tt.dot_scaled` of `func`.
+/// Rewrites every such product of `func`.
 pub(super) fn decompose(func: &mut Func) -> Result<(), Error> {
     for op in func.all_ops() {
-        if matches!(func.op(op).kind, OpKind::DotScaled { .. }) {
-            Rewrite { func, op }.run()?;
+        match func.op(op).kind {
+            OpKind::DotScaled { .. } => Rewrite { func, op }.run()?,
+            OpKind::Dot { precision, .. } => Rewrite { func, op }.plain(precision)?,
+            _ => {}
         }
     }
     Ok(())
+}
+
+fn is_fp8(ty: Type) -> bool {
+    matches!(ty.number(), Some(Scalar::F8E4M3 | Scalar::F8E5M2))
 }
 
 /// Operations put in before the one that they replace.
@@ -46,9 +58,69 @@ impl Rewrite<'_> {
         Shape::new(dims).map_err(|error| self.unsupported(error.to_string()))
     }
 
+    /// A `tt.dot`.
+    fn plain(mut self, precision: InputPrecision) -> Result<(), Error> {
+        let operands = self.func.op(self.op).operands.clone();
+        let types: Vec<Type> = operands.iter().map(|&value| self.func.ty(value)).collect();
+        if is_fp8(types[0]) && is_fp8(types[1]) {
+            for side in 0..2 {
+                let half = types[side].with_elem(Scalar::F16);
+                let widened = self.add(OpKind::FpToFp(None), &[operands[side]], half);
+                self.func.op_mut(self.op).operands[side] = widened;
+            }
+            return Ok(());
+        }
+        let count = match precision {
+            InputPrecision::Bf16x3 => 2,
+            InputPrecision::Bf16x6 => 3,
+            _ => return Ok(()),
+        };
+        if types[0].number() != Some(Scalar::F32) {
+            return Ok(());
+        }
+        let (a, b) = (self.bfloats(operands[0], count), self.bfloats(operands[1], count));
+        // The parts' numbers, smallest products first. Those of the same size keep Triton's order.
+        let order: &[(usize, usize)] = match count {
+            2 => &[(1, 0), (0, 1)],
+            _ => &[(1, 1), (2, 0), (0, 2), (1, 0), (0, 1)],
+        };
+        let sum = types[2];
+        let zero = self.add(OpKind::Constant(0), &[], sum);
+        let product = || OpKind::Dot { precision: InputPrecision::Ieee, max_imprecise: 0 };
+        let mut small = zero;
+        for &(left, right) in order {
+            small = self.add(product(), &[a[left], b[right], small], sum);
+        }
+        let nan = self.add(OpKind::CmpF(FloatCompare::Uno), &[small, small], sum.with_elem(Scalar::I1));
+        let small = self.add(OpKind::Select, &[nan, zero, small], sum);
+        let all = self.add(product(), &[a[0], b[0], small], sum);
+        let op = self.func.op_mut(self.op);
+        op.kind = OpKind::Binary(Binary::AddF);
+        op.operands = vec![all, operands[2]];
+        Ok(())
+    }
+
+    /// A tile of singles as a sum of bfloats, the largest first.
+    fn bfloats(&mut self, value: Value, count: usize) -> Vec<Value> {
+        let whole = self.func.ty(value);
+        let mut rest = value;
+        let mut parts = Vec::new();
+        for index in 0..count {
+            let part = self.add(OpKind::Cast(Cast::TruncF), &[rest], whole.with_elem(Scalar::Bf16));
+            parts.push(part);
+            if index + 1 < count {
+                let back = self.add(OpKind::Cast(Cast::ExtF), &[part], whole);
+                rest = self.add(OpKind::Binary(Binary::SubF), &[rest, back], whole);
+            }
+        }
+        parts
+    }
+
     fn run(mut self) -> Result<(), Error> {
         let data = self.func.op(self.op).clone();
-        let OpKind::DotScaled { lhs, rhs, lhs_scale, rhs_scale, fast_math, .. } = data.kind else { return Ok(()) };
+        let OpKind::DotScaled { lhs, rhs, lhs_scale, rhs_scale, fast_math, lhs_k_pack, rhs_k_pack } = data.kind else {
+            return Ok(());
+        };
         let mut operands = data.operands.into_iter();
         let mut next = || operands.next().ok_or_else(|| self.unsupported("too few operands"));
         let a = next()?;
@@ -56,25 +128,77 @@ impl Rewrite<'_> {
         let b = next()?;
         let b_scale = if rhs_scale { Some(next()?) } else { None };
         let c = next()?;
-        for format in [lhs, rhs] {
-            if !matches!(format, ScaledFormat::E4M3 | ScaledFormat::E5M2 | ScaledFormat::Bf16) {
-                return Err(self.unsupported(format!("format {}", format.name())));
-            }
+        if !lhs_k_pack || !rhs_k_pack {
+            return Err(self.unsupported("an operand that is not packed along k"));
         }
-        let a = self.scaled(a, a_scale, fast_math, false)?;
-        let b = self.scaled(b, b_scale, fast_math, true)?;
+        let is_half = [lhs, rhs].contains(&ScaledFormat::Fp16);
+        let wide = if is_half { Scalar::F16 } else { Scalar::Bf16 };
+        let a = if lhs == ScaledFormat::E2M1 { self.unpacked(a, wide, false)? } else { a };
+        let b = if rhs == ScaledFormat::E2M1 { self.unpacked(b, wide, true)? } else { b };
+        let a = self.scaled(a, a_scale, fast_math, false, wide)?;
+        let b = self.scaled(b, b_scale, fast_math, true, wide)?;
         let op = self.func.op_mut(self.op);
         op.kind = OpKind::Dot { precision: InputPrecision::Ieee, max_imprecise: 0 };
         op.operands = vec![a, b, c];
         Ok(())
     }
 
-    /// An operand as bfloats, times its scales. Those of the right operand (k×n) are n×(k/group).
-    fn scaled(&mut self, value: Value, scale: Option<Value>, fast_math: bool, right: bool) -> Result<Value, Error> {
+    /// FP4, two to a byte along k, the first in the low half. Sign, two bits of exponent, one of fraction: moved to the top of a float of 16
+    /// bits (its subnormals included) they are the number but for a power of two.
+    fn unpacked(&mut self, value: Value, wide: Scalar, right: bool) -> Result<Value, Error> {
         let shape = self.shape(value)?;
-        let whole = Type::Tile(shape, Scalar::Bf16.into());
+        if self.func.ty(value).number() != Some(Scalar::I8) {
+            return Err(self.unsupported(self.func.ty(value).to_string()));
+        }
+        // The place of the exponent's lowest bit, and 2 to the difference of the biases.
+        let (place, power) = if wide == Scalar::F16 { (10, 14.0_f64) } else { (7, 126.0_f64) };
+        let tile = |scalar: Scalar| Type::Tile(shape, scalar.into());
+        let bits = self.add(OpKind::Cast(Cast::ExtUI), &[value], tile(Scalar::I16));
+        let mut halves = Vec::new();
+        for low in [0_u32, 4] {
+            let part = |this: &mut Self, mask: u64, from: u32, to: u32| {
+                let mask = this.add(OpKind::Constant(mask), &[], tile(Scalar::I16));
+                let kept = this.add(OpKind::Binary(Binary::AndI), &[bits, mask], tile(Scalar::I16));
+                let (kind, by) = if to >= from { (Binary::ShlI, to - from) } else { (Binary::ShrUI, from - to) };
+                let by = this.add(OpKind::Constant(by.into()), &[], tile(Scalar::I16));
+                this.add(OpKind::Binary(kind), &[kept, by], tile(Scalar::I16))
+            };
+            let size = part(self, 7 << low, low, place - 1);
+            let sign = part(self, 8 << low, low + 3, 15);
+            let both = self.add(OpKind::Binary(Binary::OrI), &[size, sign], tile(Scalar::I16));
+            let small = self.add(OpKind::Cast(Cast::ArithBitcast), &[both], tile(wide));
+            let factor = float_bits(wide, power.exp2()).ok_or_else(|| self.unsupported(wide.name()))?;
+            let factor = self.add(OpKind::Constant(factor), &[], tile(wide));
+            halves.push(self.add(OpKind::Binary(Binary::MulF), &[small, factor], tile(wide)));
+        }
+        let (rows, columns) = (shape.dims()[0], shape.dims()[1]);
+        let pairs = self.shaped(&[rows, columns, 2])?;
+        let joined = self.add(OpKind::Join, &[halves[0], halves[1]], Type::Tile(pairs, wide.into()));
+        let reshape = OpKind::Reshape { allow_reorder: false, efficient_layout: false };
+        if !right {
+            let whole = self.shaped(&[rows, 2 * columns])?;
+            return Ok(self.add(reshape, &[joined], Type::Tile(whole, wide.into())));
+        }
+        let turned = self.shaped(&[rows, 2, columns])?;
+        let turned = self.add(OpKind::Trans { order: vec![0, 2, 1] }, &[joined], Type::Tile(turned, wide.into()));
+        let whole = self.shaped(&[2 * rows, columns])?;
+        Ok(self.add(reshape, &[turned], Type::Tile(whole, wide.into())))
+    }
+
+    /// An operand as bfloats (or halves), times its scales. Those of the right operand (k×n) are n×(k/group).
+    fn scaled(
+        &mut self,
+        value: Value,
+        scale: Option<Value>,
+        fast_math: bool,
+        right: bool,
+        wide: Scalar,
+    ) -> Result<Value, Error> {
+        let shape = self.shape(value)?;
+        let whole = Type::Tile(shape, wide.into());
+        let kind = wide;
         let wide = match self.func.ty(value).number() {
-            Some(Scalar::Bf16) => value,
+            Some(found) if found == kind => value,
             // FP8 may come as bytes.
             Some(Scalar::I8) => return Err(self.unsupported("an operand of bytes")),
             _ => self.add(OpKind::FpToFp(None), &[value], whole),
@@ -89,6 +213,11 @@ impl Rewrite<'_> {
         let seven = self.add(OpKind::Constant(7), &[], tile(Scalar::I16));
         let bits = self.add(OpKind::Binary(Binary::ShlI), &[bits, seven], tile(Scalar::I16));
         let factor = self.add(OpKind::Cast(Cast::ArithBitcast), &[bits], tile(Scalar::Bf16));
+        let factor = if kind == Scalar::Bf16 {
+            factor
+        } else {
+            self.add(OpKind::FpToFp(Some(Rounding::Rtne)), &[factor], tile(kind))
+        };
         let factor = self.spread(factor, shape, right)?;
         let product = self.add(OpKind::Binary(Binary::MulF), &[wide, factor], whole);
         if fast_math {
@@ -97,7 +226,7 @@ impl Rewrite<'_> {
         let all_ones = self.add(OpKind::Constant(0xff), &[], tile(Scalar::I8));
         let is_nan = self.add(OpKind::CmpI(IntCompare::Eq), &[scale, all_ones], tile(Scalar::I1));
         let is_nan = self.spread(is_nan, shape, right)?;
-        let nan = self.add(OpKind::Constant(0x7fc0), &[], whole);
+        let nan = self.add(OpKind::Constant(if kind == Scalar::Bf16 { 0x7fc0 } else { 0x7e00 }), &[], whole);
         Ok(self.add(OpKind::Select, &[is_nan, nan, product], whole))
     }
 

@@ -4,10 +4,11 @@
 //! in tiles ([`axis`]); the layouts that tiles are needed in (`assign`); LLVM IR of one thread's part of every tile (`lower`);
 //! LLVM's optimiser and PTX (`target`).
 //!
-//! What is here: arithmetic, comparisons, selections and conversions of integers and of f16, bf16, f32, f64 and FP8; ranges,
-//! views, loads and stores with masks, reductions, `scf.for`, `scf.if`, branches of the function body, `tt.dot` in IEEE
-//! singles or by `mma.sync` (tf32, tf32x3, halves), and `tt.dot_scaled` of FP8 as a product of bfloats. What is not is refused
-//! by name ([`Error::Unsupported`]).
+//! What is here: arithmetic, comparisons, selections and conversions of every element type; functions of singles; ranges, views, joins and
+//! splits; loads and stores with masks; atomics; reductions, scans, gathers and histograms; `scf.for`, `scf.while`, `scf.if`, branches of the function
+//! body; inline assembly; `tt.dot` by fused multiply-adds or by `mma.sync` (tf32, tf32x3, halves, and FP8 as halves), `tt.dot_scaled` as a product of
+//! 16-bit floats. What is not is refused by name ([`Error::Unsupported`]): `wgmma` and `tcgen05`, block pointers (the simplifier makes addresses of
+//! them), tensor descriptors, calls, assertions and prints, exponentials and their like of doubles.
 
 mod assign;
 pub mod axis;
@@ -15,6 +16,7 @@ mod decompose;
 pub mod layout;
 mod lower;
 mod meta;
+mod placed;
 mod target;
 mod tensor;
 
@@ -50,7 +52,7 @@ pub enum Error {
     #[error("num_stages = {0}: a loop has at least one stage")]
     NumStages(u32),
     /// An operation, or a form of it, that the compiler does not have.
-    #[error("line {line}: {op} of {what} is not supported by the tile compiler", line = loc.line)]
+    #[error("{}{op} of {what} is not supported by the tile compiler", line(*loc))]
     Unsupported {
         /// The operation's name.
         op: &'static str,
@@ -72,6 +74,11 @@ pub enum Error {
     /// LLVM refused what the compiler made: a fault of the compiler.
     #[error("internal: LLVM: {0}")]
     Llvm(String),
+}
+
+/// `line 7: `; nothing where the place is not known.
+fn line(loc: Loc) -> String {
+    if loc.line == 0 { String::new() } else { format!("line {}: ", loc.line) }
 }
 
 /// PTX and what a launcher must know of it.

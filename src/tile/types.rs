@@ -180,8 +180,8 @@ pub enum ShapeError {
 }
 
 impl Shape {
-    /// The most dimensions.
-    pub const MAX_RANK: usize = 6;
+    /// The most dimensions: Triton's sort has one of extent 2 for each bit of the index, and one more.
+    pub const MAX_RANK: usize = 16;
     /// The most elements: Triton's own limit, 2²⁰.
     pub const MAX_ELEMENTS: u64 = 1 << 20;
 

@@ -56,8 +56,8 @@ fn ours(arch: &str, kernel: &str) -> Built {
         let folder = std::path::Path::new(&folder).join(arch.name());
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(format!("{kernel}.ptx")), &made.ptx).unwrap();
-        let meta = serde_json::json!({"name": made.name, "num_warps": made.num_warps, "shared": made.shared});
-        std::fs::write(folder.join(format!("{kernel}.json")), meta.to_string()).unwrap();
+        let meta = serde_json::to_string(&made.triton_meta()).unwrap();
+        std::fs::write(folder.join(format!("{kernel}.json")), meta).unwrap();
     }
     Built { ptx: made.ptx, shared: made.meta.shared }
 }

@@ -73,15 +73,18 @@ pub fn run(fast: bool) -> Result<()> {
     }
     suite.step("generated/ is fresh", || generate::run(true));
     suite.step("generated/ assembles", || assemble::run(true));
-    let variables: &[(&str, &str)] = if ptxas.is_empty() {
-        &[("INSTA_UPDATE", "no")]
-    } else {
-        &[("INSTA_UPDATE", "no"), ("TILEWRIGHT_PTXAS", &ptxas)]
-    };
+    // The conformance tests of the tile compiler are held to it.
+    suite.step("install Triton", || tools::triton().map(|path| println!("Triton: {}", path.display())));
+    let triton = tools::triton_present().unwrap_or_default();
+    let triton = triton.to_string_lossy();
+    let mut variables = vec![("INSTA_UPDATE", "no")];
+    variables.extend(
+        [("TILEWRIGHT_PTXAS", &*ptxas), ("TILEWRIGHT_TRITON", &*triton)].iter().filter(|(_, at)| !at.is_empty()),
+    );
     let mut tests = vec!["test", "--workspace", "--no-fail-fast"];
     if tools::llvm_present().is_some() {
         tests.extend(["--features", "tilewright/llvm"]);
     }
-    suite.cargo("tests", &tests, variables);
+    suite.cargo("tests", &tests, &variables);
     suite.summary()
 }

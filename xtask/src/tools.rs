@@ -93,6 +93,36 @@ fn llvm_source() -> Result<()> {
     run(as_root("install").args(["-D", "-m", "644"]).arg(&list).arg("/etc/apt/sources.list.d/llvm.list"))
 }
 
+/// Triton, whose compiler needs no GPU: what the tile compiler is held to.
+const TRITON_WHEEL: &str = "triton==3.6.0";
+
+/// The folder to import Triton from if it is there: by `TILEWRIGHT_TRITON`, or under `.tools/`.
+pub fn triton_present() -> Option<PathBuf> {
+    let named = std::env::var_os("TILEWRIGHT_TRITON").map(PathBuf::from);
+    Some(named.unwrap_or_else(|| root().join(".tools/triton"))).filter(|folder| folder.join("triton").is_dir())
+}
+
+/// Triton, installed if it is not there.
+pub fn triton() -> Result<PathBuf> {
+    if let Some(found) = triton_present() {
+        return Ok(found);
+    }
+    if let Some(named) = std::env::var_os("TILEWRIGHT_TRITON") {
+        bail!(
+            "TILEWRIGHT_TRITON = {} holds no triton: name such a folder, or unset it to have it installed",
+            named.display()
+        );
+    }
+    println!("Triton is not here: installing {TRITON_WHEEL} into .tools/");
+    let target = root().join(".tools/triton");
+    run(Command::new(python()?)
+        .args(["-m", "pip", "install", "--quiet", "--upgrade", "--no-deps", "--target"])
+        .arg(target)
+        .arg(TRITON_WHEEL))
+    .with_context(|| format!("{TRITON_WHEEL} cannot be installed"))?;
+    triton_present().context("the wheel holds no triton")
+}
+
 /// A Python with pip: the system's, or one in a virtual environment of ours where the system's is closed to pip.
 fn python() -> Result<PathBuf> {
     let in_venv = root().join(".tools/venv/bin/python3");

@@ -107,6 +107,18 @@ impl<'c> Lowering<'_, 'c> {
                 }
                 _ => Err(self.unsupported(op, result.to_string())),
             },
+            OpKind::ClampF { propagate_nan } => {
+                let (BasicValueEnum::FloatValue(x), BasicValueEnum::FloatValue(low), BasicValueEnum::FloatValue(high)) =
+                    (operands[0], operands[1], operands[2])
+                else {
+                    return Err(self.unsupported(op, result.to_string()));
+                };
+                let (larger, smaller) = if *propagate_nan { ("maximum", "minimum") } else { ("maxnum", "minnum") };
+                let raised = self.float_intrinsic(larger, &[x, low])?.into_float_value();
+                self.float_intrinsic(smaller, &[raised, high])
+            }
+            OpKind::ExternElementwise { symbol, .. } => self.library_function(op, symbol, operands),
+            OpKind::Poison => Ok(self.register_type(op, data.results[0])?.const_zero()),
             OpKind::Cast(cast) => self.cast(op, *cast, operands[0]),
             OpKind::FpToFp(rounding) => self.float_to_float(op, *rounding, operands[0]),
             OpKind::AddPtr => {
@@ -179,6 +191,17 @@ impl<'c> Lowering<'_, 'c> {
             Binary::MinUI => pick(IntPredicate::ULT)?,
             Binary::MaxSI => pick(IntPredicate::SGT)?,
             Binary::MaxUI => pick(IntPredicate::UGT)?,
+            Binary::MulhiUI => {
+                let bits = a.get_type().get_bit_width();
+                let wide = self
+                    .context
+                    .custom_width_int_type(std::num::NonZeroU32::new(2 * bits).expect("wider"))
+                    .map_err(|error| Error::Llvm(error.to_owned()))?;
+                let (a, b) = (builder.build_int_z_extend(a, wide, "")?, builder.build_int_z_extend(b, wide, "")?);
+                let product = builder.build_int_mul(a, b, "")?;
+                let high = builder.build_right_shift(product, wide.const_int(bits.into(), false), false, "")?;
+                builder.build_int_truncate(high, self.bits_type(bits), "")?
+            }
             _ => return Err(self.unsupported(op, a.get_type().to_string())),
         }
         .into())
@@ -206,6 +229,7 @@ impl<'c> Lowering<'_, 'c> {
                 return self.instruction("div.rn.f32 $0, $1, $2;", "=f,f,f", ty, &[a.into(), b.into()]);
             }
             Binary::DivF if scalar == Scalar::F64 => builder.build_float_div(a, b, "")?.into(),
+            Binary::RemF if matches!(scalar, Scalar::F32 | Scalar::F64) => builder.build_float_rem(a, b, "")?.into(),
             Binary::MinNumF => return self.float_intrinsic("minnum", &[a, b]),
             Binary::MaxNumF => return self.float_intrinsic("maxnum", &[a, b]),
             Binary::MinimumF => return self.float_intrinsic("minimum", &[a, b]),
@@ -222,7 +246,7 @@ impl<'c> Lowering<'_, 'c> {
         Ok(made)
     }
 
-    fn unary(&self, op: Op, unary: Unary, operand: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>, Error> {
+    pub(super) fn unary(&self, op: Op, unary: Unary, operand: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>, Error> {
         let ty = self.func.ty(self.func.op(op).operands[0]);
         let unsupported = || self.unsupported(op, ty.to_string());
         if let (Unary::AbsI, BasicValueEnum::IntValue(value)) = (unary, operand) {
@@ -232,7 +256,8 @@ impl<'c> Lowering<'_, 'c> {
             return Ok(self.builder.build_select(negative, turned, value, "")?);
         }
         let BasicValueEnum::FloatValue(value) = operand else { return Err(unsupported()) };
-        let single = ty.number() == Some(Scalar::F32);
+        let (single, double) = (ty.number() == Some(Scalar::F32), ty.number() == Some(Scalar::F64));
+        let f64_type = self.context.f64_type().into();
         let approximate = |text: &str| {
             if !single {
                 return Err(unsupported());
@@ -242,10 +267,19 @@ impl<'c> Lowering<'_, 'c> {
         match unary {
             Unary::NegF => Ok(self.builder.build_float_neg(value, "")?.into()),
             Unary::AbsF => self.float_intrinsic("fabs", &[value]),
+            // Triton's flush subnormals of singles.
+            Unary::Ceil if single => approximate("cvt.rpi.ftz.f32.f32 $0, $1;"),
+            Unary::Floor if single => approximate("cvt.rmi.ftz.f32.f32 $0, $1;"),
             Unary::Ceil => self.float_intrinsic("ceil", &[value]),
             Unary::Floor => self.float_intrinsic("floor", &[value]),
+            Unary::Sqrt if double => self.instruction("sqrt.rn.f64 $0, $1;", "=d,d", f64_type, &[operand]),
+            Unary::Rsqrt if double => self.instruction("rsqrt.approx.f64 $0, $1;", "=d,d", f64_type, &[operand]),
+            Unary::Log if single => self.own_function("log", &[operand]),
+            Unary::Log2 if single => self.own_function("log2", &[operand]),
+            Unary::Sin if single => self.own_function("sin", &[operand]),
+            Unary::Cos if single => self.own_function("cos", &[operand]),
+            Unary::Erf if single => self.own_function("erf", &[operand]),
             Unary::Exp2 => approximate("ex2.approx.ftz.f32 $0, $1;"),
-            Unary::Log2 => approximate("lg2.approx.ftz.f32 $0, $1;"),
             Unary::Sqrt => approximate("sqrt.approx.ftz.f32 $0, $1;"),
             Unary::Rsqrt => approximate("rsqrt.approx.ftz.f32 $0, $1;"),
             Unary::PreciseSqrt => approximate("sqrt.rn.f32 $0, $1;"),
@@ -366,6 +400,13 @@ impl<'c> Lowering<'_, 'c> {
                 let word = self.context.i16_type().into();
                 let pair = self.instruction(&text, "=h,f,f", word, &[zero.into(), single.into()])?.into_int_value();
                 Ok(builder.build_int_truncate(pair, self.context.i8_type(), "")?.into())
+            }
+            // Halves keep the exponent of E5M2: their high byte is the number cut.
+            Scalar::F8E5M2 => {
+                let word = self.context.i16_type();
+                let half = self.instruction("cvt.rz.f16.f32 $0, $1;", "=h,f", word.into(), &[single.into()])?;
+                let high = builder.build_right_shift(half.into_int_value(), word.const_int(8, false), false, "")?;
+                Ok(builder.build_int_truncate(high, self.context.i8_type(), "")?.into())
             }
             _ => Err(unsupported()),
         }

@@ -14,7 +14,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Every thread of the program waits for every other.
-    fn barrier(&self) -> Result<(), Error> {
+    pub(super) fn barrier(&self) -> Result<(), Error> {
         if self.options.num_warps == 1 {
             self.warp_barrier()?;
         } else {
@@ -24,7 +24,12 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// The address in shared memory of element `index` of `bytes`, from the byte `start`.
-    fn shared_at(&self, start: IntValue<'c>, index: IntValue<'c>, bytes: u32) -> Result<PointerValue<'c>, Error> {
+    pub(super) fn shared_at(
+        &self,
+        start: IntValue<'c>,
+        index: IntValue<'c>,
+        bytes: u32,
+    ) -> Result<PointerValue<'c>, Error> {
         let base = self.scratch.memory.as_pointer_value();
         let offset = self.builder.build_int_mul(index, self.int(bytes), "")?;
         let byte = self.context.i8_type();
@@ -37,7 +42,7 @@ impl<'c> Lowering<'_, 'c> {
 
     /// Where the program's threads may write `bytes` of shared memory now: after a barrier, where all that is free of threads
     /// that may still read is too little.
-    fn program_scratch(&mut self, bytes: u32) -> Result<IntValue<'c>, Error> {
+    pub(super) fn program_scratch(&mut self, bytes: u32) -> Result<IntValue<'c>, Error> {
         let (start, wait) = self.scratch.take(bytes);
         if wait {
             self.barrier()?;
@@ -46,13 +51,13 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Every thread has written; after this the others may read.
-    fn written(&mut self) -> Result<(), Error> {
+    pub(super) fn written(&mut self) -> Result<(), Error> {
         self.scratch.read_by_all();
         self.barrier()
     }
 
     /// Runs `work` in the threads in which `condition` holds; in all where there is none.
-    fn when(
+    pub(super) fn when(
         &mut self,
         condition: Option<IntValue<'c>>,
         work: impl FnOnce(&mut Self) -> Result<(), Error>,
@@ -68,7 +73,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// A register as it lies in shared memory: a truth value takes a byte.
-    fn widened(&self, value: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>, Error> {
+    pub(super) fn widened(&self, value: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>, Error> {
         Ok(match value {
             BasicValueEnum::IntValue(bit) if bit.get_type().get_bit_width() == 1 => {
                 self.builder.build_int_z_extend(bit, self.context.i8_type(), "")?.into()
@@ -77,7 +82,7 @@ impl<'c> Lowering<'_, 'c> {
         })
     }
 
-    fn read(&self, at: PointerValue<'c>, like: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>, Error> {
+    pub(super) fn read(&self, at: PointerValue<'c>, like: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>, Error> {
         Ok(match like {
             BasicValueEnum::IntValue(bit) if bit.get_type().get_bit_width() == 1 => {
                 let byte = self.builder.build_load(self.context.i8_type(), at, "")?.into_int_value();
@@ -129,7 +134,7 @@ impl<'c> Lowering<'_, 'c> {
 
     fn place(&self, thread: IntValue<'c>, side: &Side, access: usize) -> Result<IntValue<'c>, Error> {
         let threads = side.lane.iter().chain(&side.warp).fold(0, |all, basis| all | basis);
-        self.joined(thread, threads, side.places[access])
+        self.sum_of(thread, threads, side.places[access])
     }
 
     fn pass_in(
@@ -171,7 +176,48 @@ impl<'c> Lowering<'_, 'c> {
         made.into_iter().map(|value| value.ok_or_else(missing)).collect()
     }
 
-    fn register_bits(&self, value: BasicValueEnum<'c>) -> Result<u32, Error> {
+    /// Writes a tile to the scratch, each element at its row-major place. Returns where it begins and the bytes of an element.
+    pub(super) fn publish(
+        &mut self,
+        registers: &[BasicValueEnum<'c>],
+        layout: &Layout,
+        ty: Type,
+    ) -> Result<(IntValue<'c>, u32), Error> {
+        let bytes = ty.elem().map_or(8, |elem| elem.bits().div_ceil(8));
+        let start = self.program_scratch(layout.shape.elements() * bytes)?;
+        let place = self.thread_index(layout)?;
+        let owns = self.owns(layout)?;
+        self.when(owns, |this| {
+            for (register, &value) in registers.iter().enumerate() {
+                let index = this.register_index(place, layout, register as u32)?;
+                let at = this.shared_at(start, index, bytes)?;
+                let value = this.widened(value)?;
+                this.builder.build_store(at, value)?;
+            }
+            Ok(())
+        })?;
+        self.written()?;
+        Ok((start, bytes))
+    }
+
+    /// Tells every thread that has an element what its owner has.
+    pub(super) fn told_by_owners(
+        &mut self,
+        registers: &[BasicValueEnum<'c>],
+        layout: &Layout,
+        ty: Type,
+    ) -> Result<Registers<'c>, Error> {
+        let (start, bytes) = self.publish(registers, layout, ty)?;
+        let place = self.thread_index(layout)?;
+        (0..layout.registers())
+            .map(|register| {
+                let index = self.register_index(place, layout, register)?;
+                self.read(self.shared_at(start, index, bytes)?, registers[0])
+            })
+            .collect()
+    }
+
+    pub(super) fn register_bits(&self, value: BasicValueEnum<'c>) -> Result<u32, Error> {
         match value {
             BasicValueEnum::IntValue(value) => Ok(value.get_type().get_bit_width()),
             BasicValueEnum::FloatValue(value) => Ok(match value.get_type() {
@@ -184,7 +230,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// The value in the lane whose number differs by `mask`.
-    fn shuffled(&self, value: BasicValueEnum<'c>, mask: u32) -> Result<BasicValueEnum<'c>, Error> {
+    pub(super) fn shuffled(&self, value: BasicValueEnum<'c>, mask: u32) -> Result<BasicValueEnum<'c>, Error> {
         let i32_type = self.context.i32_type();
         let one = |word: IntValue<'c>| -> Result<IntValue<'c>, Error> {
             let args = [self.int(u32::MAX), word, self.int(mask), self.int(31)];
@@ -222,7 +268,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// What the region of a reduction makes of two groups of values.
-    fn combine(
+    pub(super) fn combine(
         &mut self,
         region: Region,
         a: &[BasicValueEnum<'c>],

@@ -91,7 +91,7 @@ impl<'c> Lowering<'_, 'c> {
         run_of(self.func, self.axes, pointer, axis).min(held).min(masked)
     }
 
-    fn assembly(
+    pub(super) fn assembly(
         &self,
         result: Option<BasicTypeEnum<'c>>,
         text: String,
@@ -316,6 +316,12 @@ impl<'c> Lowering<'_, 'c> {
         let word = self.bits_type(words.bits);
         if words.count == 1 {
             let part = self.builder.build_load(word, at, "")?.into_int_value();
+            // A byte goes as a word of 16 bits.
+            let part = if words.bits == 8 {
+                self.builder.build_int_z_extend(part, self.context.i16_type(), "")?
+            } else {
+                part
+            };
             return self.unpack(&[part], scalar, count, words);
         }
         let all = self.builder.build_load(word.vec_type(words.count), at, "")?;
@@ -340,6 +346,10 @@ impl<'c> Lowering<'_, 'c> {
         let words = Words::of(values.len() as u32 * scalar.bytes());
         let parts = self.pack(values, scalar, words)?;
         if let [part] = parts[..] {
+            let part = match words.bits {
+                8 => self.builder.build_int_truncate(part.into_int_value(), self.context.i8_type(), "")?.into(),
+                _ => part,
+            };
             self.builder.build_store(at, part)?;
             return Ok(());
         }
@@ -382,6 +392,24 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
+    /// Both conditions, where they are there.
+    pub(super) fn both(
+        &self,
+        guard: Option<IntValue<'c>>,
+        mask: Option<IntValue<'c>>,
+    ) -> Result<Option<IntValue<'c>>, Error> {
+        Ok(match (guard, mask) {
+            (Some(a), Some(b)) => Some(self.builder.build_and(a, b, "")?),
+            (one, other) => one.or(other),
+        })
+    }
+
+    /// Whether this is thread 0.
+    pub(super) fn is_first(&self) -> Result<IntValue<'c>, Error> {
+        let thread = self.builder.build_or(self.lane, self.warp, "")?;
+        Ok(self.builder.build_int_compare(inkwell::IntPredicate::EQ, thread, self.int(0), "")?)
+    }
+
     pub(super) fn store(&mut self, op: Op) -> Result<(), Error> {
         let data = self.func.op(op);
         let OpKind::Store { cache, .. } = &data.kind else { return Err(self.unsupported(op, "this form")) };
@@ -389,15 +417,10 @@ impl<'c> Lowering<'_, 'c> {
         let Some(scalar) = self.func.ty(pointer).elem().and_then(Elem::pointee) else {
             return Err(self.unsupported(op, self.func.ty(pointer).to_string()));
         };
-        let both = |guard: Option<IntValue<'c>>, mask: Option<IntValue<'c>>| match (guard, mask) {
-            (Some(a), Some(b)) => self.builder.build_and(a, b, "").map(Some),
-            (one, other) => Ok(one.or(other)),
-        };
         if self.func.ty(value).shape().is_none() {
-            let thread = self.builder.build_or(self.lane, self.warp, "")?;
-            let first = self.builder.build_int_compare(inkwell::IntPredicate::EQ, thread, self.int(0), "")?;
+            let first = self.is_first()?;
             let mask = mask.map(|mask| self.scalar(mask)).transpose()?.map(BasicValueEnum::into_int_value);
-            let guard = both(Some(first), mask)?;
+            let guard = self.both(Some(first), mask)?;
             return self.store_run(self.scalar(pointer)?, &[self.scalar(value)?], scalar, guard, cache);
         }
         let Some(layout) = self.layouts.stored(op) else { return Err(self.unsupported(op, "this form")) };
@@ -408,7 +431,7 @@ impl<'c> Lowering<'_, 'c> {
         let masks = mask.map(|mask| self.registers(mask, &layout)).transpose()?;
         let owns = self.owns(&layout)?;
         for first in (0..values.len()).step_by(run) {
-            let guard = both(owns, masks.as_ref().map(|masks| masks[first].into_int_value()))?;
+            let guard = self.both(owns, masks.as_ref().map(|masks| masks[first].into_int_value()))?;
             self.store_run(addresses[first], &values[first..first + run], scalar, guard, cache)?;
         }
         Ok(())

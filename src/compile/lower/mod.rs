@@ -4,11 +4,18 @@
 //! branch. Scalars are uniform over the program, so branches and loops of the IR are branches and loops of LLVM's, and
 //! a barrier inside them is met by all.
 
+mod assembly;
+mod atomic;
 mod elementwise;
 mod exchange;
+mod functions;
+mod gather;
+mod loops;
 mod memory;
 mod product;
+mod scan;
 mod scratch;
+mod sides;
 
 use std::collections::HashMap;
 
@@ -59,6 +66,8 @@ struct Lowering<'a, 'c> {
     /// By value and place in [`Assignment::wanted`]; scalars at place 0.
     values: HashMap<(Value, usize), Registers<'c>>,
     blocks: HashMap<Block, (BasicBlock<'c>, Vec<Vec<PhiValue<'c>>>)>,
+    /// How many uses each value has.
+    uses: Vec<u32>,
     lane: IntValue<'c>,
     warp: IntValue<'c>,
     scratch: Scratch<'c>,
@@ -116,11 +125,13 @@ pub(super) fn lower<'c>(
         options,
         values: HashMap::new(),
         blocks: HashMap::new(),
+        uses: func.use_counts(),
         lane,
         warp,
         scratch,
     };
     this.body()?;
+    this.link_functions()?;
     let shared = this.scratch.finish(context, &this.module, options.num_warps);
     Ok(Lowered { module: this.module, shared })
 }
@@ -250,7 +261,7 @@ impl<'c> Lowering<'_, 'c> {
     fn op(&mut self, op: Op) -> Result<(), Error> {
         let data = self.func.op(op);
         match &data.kind {
-            OpKind::Yield => Ok(()),
+            OpKind::Yield | OpKind::Condition => Ok(()),
             OpKind::Return => self.builder.build_return(None).map(drop).map_err(Into::into),
             OpKind::Branch => self.branch(op, 0, &data.operands),
             OpKind::CondBranch { then_args } => self.cond_branch(op, *then_args as usize),
@@ -260,6 +271,20 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::Store { boundary_check, .. } if boundary_check.is_empty() => self.store(op),
             OpKind::Reduce { axis } => self.reduce(op, *axis as usize),
             OpKind::Dot { .. } => self.product(op),
+            OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. } => self.atomic(op),
+            OpKind::Scan { axis, reverse } => self.scan(op, *axis as usize, *reverse),
+            OpKind::Gather { axis, .. } => self.gather(op, *axis as usize),
+            OpKind::Histogram => self.histogram(op),
+            OpKind::Split => self.split(op),
+            OpKind::Unsplat => self.unsplat(op),
+            OpKind::InlineAsm { .. } => self.inline_assembly(op),
+            OpKind::While => self.while_loop(op),
+            OpKind::Call { .. } | OpKind::Assert { .. } | OpKind::Print { .. } => {
+                Err(self.unsupported(op, self.named(op)))
+            }
+            // A hint.
+            OpKind::Assume => Ok(()),
+            OpKind::Barrier => self.barrier(),
             _ => self.pure(op),
         }
     }
@@ -267,7 +292,7 @@ impl<'c> Lowering<'_, 'c> {
     /// An operation of one result that is made anew in every layout that is wanted, or in its home.
     fn pure(&mut self, op: Op) -> Result<(), Error> {
         let data = self.func.op(op);
-        let &[result] = &data.results[..] else { return Err(self.unsupported(op, "this form")) };
+        let &[result] = &data.results[..] else { return Err(self.unsupported(op, self.named(op))) };
         let Some(shape) = self.func.ty(result).shape() else {
             let operands = data.operands.iter().map(|&value| self.scalar(value)).collect::<Result<Vec<_>, _>>()?;
             let made = self.element(op, &operands)?;
@@ -289,6 +314,15 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
+    /// What tells an operation without a result of one type from others of its name.
+    fn named(&self, op: Op) -> String {
+        match &self.func.op(op).kind {
+            OpKind::Print { prefix: text, .. } | OpKind::Assert { message: text } => format!("`{text}`"),
+            OpKind::Call { callee } => format!("`@{callee}`"),
+            _ => "this form".to_owned(),
+        }
+    }
+
     /// The registers in `layout` of the result of an operation that needs no exchange between threads.
     fn tile(&mut self, op: Op, layout: &Layout) -> Result<Registers<'c>, Error> {
         let data = self.func.op(op);
@@ -298,6 +332,12 @@ impl<'c> Lowering<'_, 'c> {
                 let constant = self.constant(op, elem, *bits)?;
                 Ok(vec![constant; layout.registers() as usize])
             }
+            // Any value will do.
+            OpKind::Poison => {
+                let zero = self.register_type(op, data.results[0])?.const_zero();
+                Ok(vec![zero; layout.registers() as usize])
+            }
+            OpKind::Join | OpKind::Cat => self.joined(op, layout),
             OpKind::Splat => Ok(vec![self.scalar(data.operands[0])?; layout.registers() as usize]),
             OpKind::MakeRange { start, .. } => {
                 let base = self.thread_index(layout)?;
@@ -389,12 +429,12 @@ impl<'c> Lowering<'_, 'c> {
     /// The index of the element in `register`, given the thread's part.
     fn register_index(&self, thread: IntValue<'c>, layout: &Layout, register: u32) -> Result<IntValue<'c>, Error> {
         let of_threads = layout.lane.iter().chain(&layout.warp).fold(0, |all, basis| all | basis);
-        self.joined(thread, of_threads, layout.index(register, 0, 0))
+        self.sum_of(thread, of_threads, layout.index(register, 0, 0))
     }
 
     /// A thread's part, of bits among `of_threads`, and a constant. Where the bits are apart the sum is the exclusive or, and
     /// LLVM folds sums into addresses.
-    fn joined(&self, thread: IntValue<'c>, of_threads: u32, constant: u32) -> Result<IntValue<'c>, Error> {
+    fn sum_of(&self, thread: IntValue<'c>, of_threads: u32, constant: u32) -> Result<IntValue<'c>, Error> {
         let (apart, shared) = (constant & !of_threads, constant & of_threads);
         let mixed = if shared == 0 { thread } else { self.builder.build_xor(thread, self.int(shared), "")? };
         Ok(if apart == 0 { mixed } else { self.builder.build_int_add(mixed, self.int(apart), "")? })

@@ -10,10 +10,10 @@ use inkwell::values::BasicValueEnum;
 
 use super::{Lowering, Registers};
 use crate::compile::Error;
-use crate::compile::assign::{product_operands, tensor_product};
+use crate::compile::assign::{left_bits, product_operands, right_bits, tensor_product};
 use crate::compile::layout::Layout;
 use crate::compile::tensor::Mma;
-use crate::tile::{InputPrecision, Op, OpKind};
+use crate::tile::{InputPrecision, Op, OpKind, Scalar};
 
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn product(&mut self, op: Op) -> Result<(), Error> {
@@ -37,7 +37,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     fn depth(&self, op: Op) -> u32 {
-        self.func.ty(self.func.op(op).operands[0]).shape().map_or(0, |shape| shape.dims()[1])
+        self.func.ty(self.func.op(op).operands[0]).shape().map_or(0, |shape| shape.dims()[shape.rank() - 1])
     }
 
     fn alone(
@@ -51,32 +51,58 @@ impl<'c> Lowering<'_, 'c> {
     ) -> Result<Registers<'c>, Error> {
         let data = self.func.op(op);
         let types = data.operands.iter().map(|&value| self.func.ty(value)).collect::<Vec<_>>();
-        let is_plain = precision == InputPrecision::Ieee
-            && types[0].number() == types[2].number()
-            && types[2].shape().is_some_and(|shape| shape.rank() == 2);
-        if !is_plain {
+        let (from, to) = (types[0].number(), types[2].number());
+        let unsupported = || {
             let what = format!("{} by {} in precision {}", types[0], types[1], precision.name());
-            return Err(self.unsupported(op, what));
+            self.unsupported(op, what)
+        };
+        let (Some(from), Some(to)) = (from, to) else { return Err(unsupported()) };
+        let fits = from == to || (to == Scalar::F32 && from.bits() == 16) || (to == Scalar::I32 && from == Scalar::I8);
+        let precise = matches!(precision, InputPrecision::Ieee | InputPrecision::Tf32);
+        if types[1].number() != Some(from) || !fits || (from == Scalar::F32 && !precise) {
+            return Err(unsupported());
         }
+        let widened = |all: &[BasicValueEnum<'c>]| {
+            all.iter().map(|&value| self.widened_factor(value, to)).collect::<Result<Registers<'c>, Error>>()
+        };
+        let (a, b) = (widened(a)?, widened(b)?);
         let k = self.depth(op) as usize;
         // After the bits of k, the operands' registers follow the bits of the product's registers that they depend on.
-        let n = home.shape.dims()[1];
+        let (rows, cols) = (left_bits(home), right_bits(home));
         let mut made = Registers::new();
         for (register, &start) in c.iter().enumerate() {
-            let row = picked(register as u32, &home.reg, |basis| basis / n != 0) as usize;
-            let col = picked(register as u32, &home.reg, |basis| basis % n != 0) as usize;
+            let row = picked(register as u32, &home.reg, |basis| basis & rows != 0) as usize;
+            let col = picked(register as u32, &home.reg, |basis| basis & cols != 0) as usize;
             let mut sum = start;
             for at in 0..k {
-                let (BasicValueEnum::FloatValue(x), BasicValueEnum::FloatValue(y), BasicValueEnum::FloatValue(z)) =
-                    (a[row * k + at], b[col * k + at], sum)
-                else {
-                    return Err(self.unsupported(op, types[0].to_string()));
+                sum = match (a[row * k + at], b[col * k + at], sum) {
+                    (BasicValueEnum::FloatValue(x), BasicValueEnum::FloatValue(y), BasicValueEnum::FloatValue(z)) => {
+                        self.fma(x, y, z)?
+                    }
+                    (BasicValueEnum::IntValue(x), BasicValueEnum::IntValue(y), BasicValueEnum::IntValue(z)) => {
+                        let product = self.builder.build_int_mul(x, y, "")?;
+                        self.builder.build_int_add(z, product, "")?.into()
+                    }
+                    _ => return Err(unsupported()),
                 };
-                sum = self.fma(x, y, z)?;
             }
             made.push(sum);
         }
         Ok(made)
+    }
+
+    /// A factor in the type of the sum, exact.
+    fn widened_factor(&self, value: BasicValueEnum<'c>, to: Scalar) -> Result<BasicValueEnum<'c>, Error> {
+        Ok(match (value, super::number(self.context, to)) {
+            (value, ty) if value.get_type() == ty => value,
+            (BasicValueEnum::IntValue(value), BasicTypeEnum::IntType(ty)) => {
+                self.builder.build_int_s_extend(value, ty, "")?.into()
+            }
+            (BasicValueEnum::FloatValue(value), BasicTypeEnum::FloatType(ty)) => {
+                self.builder.build_float_ext(value, ty, "")?.into()
+            }
+            (value, _) => value,
+        })
     }
 
     /// a·b + c by `mma.sync`, tile by tile.

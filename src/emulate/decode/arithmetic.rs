@@ -175,6 +175,12 @@ impl Decoder {
                     f!(u32, u32, u32 => u32; |a, b, c| permute(a, b, [0x1010, 0x3232, 0x1010, 0x3232][(c & 3) as usize]))
                 }
             });
+            // What no selector names need not be defined: LLVM leaves there whatever is at hand.
+            let (a, b) = match (mode, c) {
+                (None, &Operand::Immediate(Immediate::Int(selectors))) => selected(selectors as u64, a, b),
+                (None, &Operand::Immediate(Immediate::UInt(selectors))) => selected(selectors, a, b),
+                _ => (a, b),
+            };
             let src = [self.narrow(a, ty)?, self.narrow(b, ty)?, self.narrow(c, ty)?, 0];
             return Ok(Op::Alu { alu, dst: self.narrow_dst(dst, 32)?, src, ftz: Flush::NONE, sat: false });
         }
@@ -189,6 +195,15 @@ impl Decoder {
         let table = self.constant32(*table as u32)?;
         let dst = self.narrow_dst(dst, 32)?;
         Ok(Op::Alu { alu: Alu::F4(lop3_lanes), dst, src: [a, b, c, table], ftz: Flush::NONE, sat: false })
+    }
+}
+
+/// The operands of `prmt` that its selectors name; where they name one alone, it is both.
+fn selected<'a>(selectors: u64, a: &'a Operand, b: &'a Operand) -> (&'a Operand, &'a Operand) {
+    match selectors & 0x4444 {
+        0 => (a, a),
+        0x4444 => (b, b),
+        _ => (a, b),
     }
 }
 

@@ -135,11 +135,16 @@ impl Decoder {
             _ => None,
         };
         let Some(alu) = alu else { return self.refuse(unknown) };
+        let mut alu = alu;
         let mut src = [0; 4];
         for (place, operand) in operands[1..].iter().enumerate() {
-            src[place] = match self.src(operand, from)? {
-                Reg::R32(slot) => slot,
-                Reg::R64(slot) if from.bits() == 64 => slot,
+            src[place] = match (self.src(operand, from)?, low_part(to, from)) {
+                (Reg::R32(slot), _) => slot,
+                (Reg::R64(slot), _) if from.bits() == 64 => slot,
+                (Reg::R64(slot), Some(low)) if !sat => {
+                    alu = low;
+                    slot
+                }
                 _ => return self.refuse("the source is wider than its type"),
             };
         }
@@ -213,6 +218,22 @@ impl Decoder {
         let alu = Alu::W2(f!(u64, u64 => u64; |a, b| a.wrapping_add(b)));
         Ok(Op::Alu { alu, dst: self.wide_dst(dst)?, src, ftz: Flush::NONE, sat: false })
     }
+}
+
+/// The low part of a wide register, as an integer of type `from`, to a wide integer.
+fn low_part(to: Ty, from: Ty) -> Option<Alu> {
+    if !matches!(to, Ty::U(64) | Ty::S(64)) {
+        return None;
+    }
+    Some(match from {
+        Ty::U(8) => Alu::W1(f!(u64 => u64; |a| u64::from(a as u8))),
+        Ty::U(16) => Alu::W1(f!(u64 => u64; |a| u64::from(a as u16))),
+        Ty::U(32) => Alu::W1(f!(u64 => u64; |a| u64::from(a as u32))),
+        Ty::S(8) => Alu::W1(f!(i64 => i64; |a| i64::from(a as i8))),
+        Ty::S(16) => Alu::W1(f!(i64 => i64; |a| i64::from(a as i16))),
+        Ty::S(32) => Alu::W1(f!(i64 => i64; |a| i64::from(a as i32))),
+        _ => return None,
+    })
 }
 
 fn convert_alu(to: Ty, from: Ty, mode: Option<&str>, after: After) -> Option<Alu> {

@@ -1,7 +1,10 @@
 //! Loads, stores and atomics.
 
+use half::{bf16, f16};
+
 use super::words::{Ty, Words};
 use super::{Decoder, Fault};
+use crate::emulate::halves::NAN;
 use crate::emulate::program::{AtomicFn, MemorySpace, Op, Reg};
 use crate::ptx::model::Operand;
 
@@ -146,12 +149,48 @@ impl Decoder {
     }
 }
 
+/// A format of 16 bits whose sums are those of singles, rounded.
+trait Narrow: Copy {
+    fn widened(bits: u16) -> f32;
+    fn narrowed(value: f32) -> u16;
+}
+
+macro_rules! narrow {
+    ($($ty:ty),*) => {
+        $(impl Narrow for $ty {
+            fn widened(bits: u16) -> f32 {
+                <$ty>::from_bits(bits).to_f32()
+            }
+
+            fn narrowed(value: f32) -> u16 {
+                if value.is_nan() { NAN } else { <$ty>::from_f32(value).to_bits() }
+            }
+        })*
+    };
+}
+
+narrow!(f16, bf16);
+
+/// A single holds more than twice the bits, so rounding twice is rounding once.
+fn sum_of<N: Narrow>(a: u16, b: u16) -> u16 {
+    N::narrowed(N::widened(a) + N::widened(b))
+}
+
+fn pair_sum<N: Narrow>(a: u64, b: u64) -> u64 {
+    let part = |shift: u32| u64::from(sum_of::<N>((a >> shift) as u16, (b >> shift) as u16)) << shift;
+    part(0) | part(16)
+}
+
 /// What an atomic operation stores, given the old value and its operands.
 fn atomic_fn(name: &str, ty: Ty) -> Option<AtomicFn> {
     Some(match (name, ty) {
         ("add", Ty::U(32) | Ty::S(32)) => |old, b, _| u64::from((old as u32).wrapping_add(b as u32)),
         ("add", Ty::U(64) | Ty::S(64)) => |old, b, _| old.wrapping_add(b),
         ("add", Ty::F32) => |old, b, _| u64::from((f32::from_bits(old as u32) + f32::from_bits(b as u32)).to_bits()),
+        ("add", Ty::F16) => |old, b, _| u64::from(sum_of::<f16>(old as u16, b as u16)),
+        ("add", Ty::Bf16) => |old, b, _| u64::from(sum_of::<bf16>(old as u16, b as u16)),
+        ("add", Ty::F16x2) => |old, b, _| pair_sum::<f16>(old, b),
+        ("add", Ty::Bf16x2) => |old, b, _| pair_sum::<bf16>(old, b),
         ("add", Ty::F64) => |old, b, _| (f64::from_bits(old) + f64::from_bits(b)).to_bits(),
         ("min", Ty::U(32) | Ty::U(64)) => |old, b, _| old.min(b),
         ("max", Ty::U(32) | Ty::U(64)) => |old, b, _| old.max(b),
@@ -162,7 +201,7 @@ fn atomic_fn(name: &str, ty: Ty) -> Option<AtomicFn> {
         ("inc", Ty::U(32)) => |old, b, _| if old >= b { 0 } else { old + 1 },
         ("dec", Ty::U(32)) => |old, b, _| if old == 0 || old > b { b } else { old - 1 },
         ("exch", Ty::B(32) | Ty::B(64)) => |_, b, _| b,
-        ("cas", Ty::B(32) | Ty::B(64)) => |old, b, c| if old == b { c } else { old },
+        ("cas", Ty::B(16) | Ty::B(32) | Ty::B(64)) => |old, b, c| if old == b { c } else { old },
         ("and", Ty::B(32) | Ty::B(64)) => |old, b, _| old & b,
         ("or", Ty::B(32) | Ty::B(64)) => |old, b, _| old | b,
         ("xor", Ty::B(32) | Ty::B(64)) => |old, b, _| old ^ b,

@@ -7,7 +7,7 @@ use super::cluster::Context;
 use super::warp::Warp;
 use crate::emulate::alu::{Alu, saturated_f32};
 use crate::emulate::lanes::{FULL, LANES, flush};
-use crate::emulate::program::{Bool, Compare, Flush, Op, PredicateUse, Reg, Slot};
+use crate::emulate::program::{Bool, Compare, Flush, Op, PredicateUse, Slot};
 
 impl Warp {
     pub(super) fn execute(&mut self, op: &Op, active: u32, line: u32, context: &mut Context) -> Run<()> {
@@ -153,7 +153,7 @@ impl Warp {
                 let mut values = [0; LANES];
                 // Of each byte, at the finest.
                 let (mut defined, mut all) = ([FULL; 8], FULL);
-                let width = 8 / parts.len();
+                let width = (*bits / 8) as usize;
                 let mask = u64::MAX >> (64 - bits);
                 for (place, part) in parts.iter().enumerate() {
                     let (part, part_defined) = self.carry(*part);
@@ -164,9 +164,9 @@ impl Warp {
                     }
                 }
                 self.write_carried(*dst, &values, all, active);
-                if let (Reg::R64(slot), true) = (*dst, active & !all != 0) {
-                    let others = self.ready64[slot as usize] & !active;
-                    self.packed.push((slot, defined.map(|part| part & active | others)));
+                if active & !all != 0 {
+                    let others = self.carry(*dst).1 & !active;
+                    self.packed.push((*dst, defined.map(|part| part & active | others)));
                 }
                 Ok(())
             }

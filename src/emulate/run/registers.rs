@@ -74,6 +74,14 @@ impl Warp {
             }
         }
         self.ready32[slot as usize] |= mask;
+        self.forget_parts(Reg::R32(slot));
+    }
+
+    /// What was known of a register's parts no longer holds: it is written as a whole.
+    pub(super) fn forget_parts(&mut self, reg: Reg) {
+        if !self.packed.is_empty() {
+            self.packed.retain(|(packed, _)| *packed != reg);
+        }
     }
 
     pub(super) fn write64(&mut self, slot: Slot, values: &Lanes64, mask: u32) {
@@ -86,20 +94,15 @@ impl Warp {
             }
         }
         self.ready64[slot as usize] |= mask;
-        if !self.packed.is_empty() {
-            self.packed.retain(|(packed, _)| *packed != slot);
-        }
+        self.forget_parts(Reg::R64(slot));
     }
 
-    /// The lanes in which part `place` of a packed register is defined: a half may be, where the other is not. LLVM packs
+    /// The lanes in which a byte of a packed register is defined: a half may be, where the other is not. LLVM packs
     /// so on purpose, to take out the one half that it wants.
-    pub(super) fn part_defined(&self, reg: Reg, place: usize) -> u32 {
-        match reg {
-            Reg::R64(slot) => match self.packed.iter().find(|(packed, _)| *packed == slot) {
-                Some((_, parts)) => parts[place],
-                None => self.ready64[slot as usize],
-            },
-            reg => self.carry(reg).1,
+    pub(super) fn part_defined(&self, reg: Reg, byte: usize) -> u32 {
+        match self.packed.iter().find(|(packed, _)| *packed == reg) {
+            Some((_, parts)) => parts[byte],
+            None => self.carry(reg).1,
         }
     }
 

@@ -195,6 +195,7 @@ impl Warp {
                 }
             }
             self.bank32[*slot as usize] = out;
+            self.forget_parts(crate::emulate::program::Reg::R32(*slot));
             self.ready32[*slot as usize] = 0;
             self.in_flight[*slot as usize] = true;
             self.tensor_loads.push(*slot);

@@ -8,7 +8,7 @@ use super::order::Order;
 use super::wgmma::Groups;
 use super::{FaultKind, Run, trouble};
 use crate::emulate::lanes::{FULL, LANES, Lanes32, Lanes64, lanes};
-use crate::emulate::program::{Code, LaneMask, Op, PredicateUse, Reduction, Slot, Special};
+use crate::emulate::program::{Code, LaneMask, Op, PredicateUse, Reduction, Reg, Slot, Special};
 
 /// Lanes that go one way: where they are, and where they meet the others.
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +83,8 @@ pub(super) struct Warp {
     pub(super) ready32: Vec<u32>,
     pub(super) ready64: Vec<u32>,
     pub(super) ready_predicates: Vec<u32>,
-    /// Wide registers that were packed of parts of which some were not defined, with each part's lanes.
-    pub(super) packed: Vec<(Slot, [u32; 8])>,
+    /// Registers that were packed of parts of which some were not defined, with the lanes in which each byte is.
+    pub(super) packed: Vec<(Reg, [u32; 8])>,
     /// Local memory, a lane after the other, and which bytes were written.
     pub(super) local: Vec<u8>,
     pub(super) local_written: Vec<bool>,

@@ -197,6 +197,7 @@ impl Warp {
         accumulate_fragment(&mut words, product, (16, model), (&a, &b));
         for (&slot, words) in operands.d.iter().zip(&words) {
             self.bank32[slot as usize] = *words;
+            self.forget_parts(crate::emulate::program::Reg::R32(slot));
             self.ready32[slot as usize] = 0;
             self.in_flight[slot as usize] = true;
             if !self.groups.open.registers.contains(&slot) {

@@ -1,0 +1,112 @@
+//! Runs a case: Triton's PTX and ours.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rayon::prelude::*;
+use tilewright::compile::{Options as CompileOptions, compile};
+use tilewright::emulate::{Kernel, LaunchConfig, Memory, Options, launch};
+use tilewright::ptx::Arch;
+use tilewright::tile::{float_bits, int_bits};
+
+use crate::cases::{self, Arg, Case};
+use crate::inputs;
+use crate::missing::MISSING;
+
+/// What is in each buffer after the launch.
+fn execute(case: &Case, ptx: &str, shared: u32, options: &Options) -> Result<Vec<Vec<u8>>, String> {
+    let kernel = Kernel::new(ptx, None).map_err(|error| error.to_string())?;
+    let memory = Memory::new();
+    let (mut params, mut buffers) = (Vec::new(), Vec::new());
+    for (place, arg) in case.args.iter().enumerate() {
+        let bytes = match arg {
+            Arg::Number { scalar, value } => {
+                let (scalar, _) = cases::scalar(scalar);
+                let bits = float_bits(scalar, *value).unwrap_or_else(|| int_bits(scalar, *value as i64));
+                bits.to_le_bytes()[..scalar.bytes() as usize].to_vec()
+            }
+            Arg::Buffer { buffer, count, fill, .. } => {
+                let (scalar, _) = cases::scalar(buffer);
+                let data = inputs::fill(fill, scalar, *count, case.seed + place as u64);
+                let address = memory.alloc(data.len() as u64, &format!("argument {place}")).unwrap();
+                memory.write(address, &data).unwrap();
+                buffers.push((address, data.len()));
+                address.to_le_bytes().to_vec()
+            }
+        };
+        params.resize(params.len().next_multiple_of(bytes.len()), 0);
+        params.extend(bytes);
+    }
+    // Triton's two scratch pointers, null.
+    params.resize(params.len().next_multiple_of(8) + 16, 0);
+    let block = kernel.required_block().ok_or("no .reqntid")?;
+    let config = LaunchConfig { grid: case.grid, block, dynamic_shared: shared, ..LaunchConfig::default() };
+    launch(&kernel, &config, &params, &memory, options).map_err(|error| error.to_string())?;
+    let read = |&(address, bytes): &(u64, usize)| {
+        let mut data = vec![0; bytes];
+        memory.read(address, &mut data).unwrap();
+        data
+    };
+    Ok(buffers.iter().map(read).collect())
+}
+
+/// Our PTX of the case's `.ttir`.
+fn ours(case: &Case, arch: Arch) -> Result<(String, u32), String> {
+    let text = std::fs::read_to_string(cases::folder().join(format!("{}.ttir", case.name))).unwrap();
+    let program = tilewright::ttir::read(&text).map_err(|error| format!("not read: {error}"))?;
+    let options = CompileOptions { num_warps: case.num_warps, ..CompileOptions::new(arch) };
+    let kernel = program.kernels().next().ok_or("no kernel")?;
+    let made = compile(kernel, &options).map_err(|error| format!("not compiled: {error}"))?;
+    if std::env::var_os("TILEWRIGHT_KEEP_PTX").is_some() {
+        std::fs::write(cases::folder().join(format!("{}.ours.ptx", case.name)), &made.ptx).unwrap();
+    }
+    Ok((made.ptx, made.meta.shared))
+}
+
+fn run(case: &Case) -> Result<(), String> {
+    let (ptx, shared) = ours(case, Arch::Sm90a)?;
+    let text = std::fs::read_to_string(cases::folder().join(format!("{}.ptx", case.name))).unwrap();
+    // Triton's own PTX packs halves and bytes of which some are undefined, and has lanes that hold the same write the same word at once: where a check
+    // says so it runs without checks.
+    let expected = execute(case, &text, case.shared, &Options::default())
+        .or_else(|_| execute(case, &text, case.shared, &Options::unchecked()))
+        .map_err(|error| format!("Triton's PTX: {error}"))?;
+    let made = execute(case, &ptx, shared, &Options::default()).map_err(|error| format!("our PTX: {error}"))?;
+    let buffers = case.args.iter().filter(|arg| matches!(arg, Arg::Buffer { .. }));
+    for (place, (arg, (made, expected))) in buffers.zip(made.iter().zip(&expected)).enumerate() {
+        let Arg::Buffer { buffer, rule, .. } = arg else { continue };
+        match rule {
+            Some(rule) => {
+                let (scalar, _) = cases::scalar(buffer);
+                rule.check(scalar, made, expected).map_err(|what| format!("buffer {place}: {what}"))?;
+            }
+            None if made != expected => return Err(format!("buffer {place}, an input, was written")),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Runs the cases of `group`.
+///
+/// # Panics
+/// Where one fails, with all that do.
+pub fn run_group(group: &str) {
+    let Some(all) = cases::all() else { return };
+    let only = std::env::var("TILEWRIGHT_CASES").unwrap_or_default();
+    let chosen: Vec<&Case> = all.iter().filter(|case| case.group == group && case.name.contains(&only)).collect();
+    let failed: Vec<String> = chosen
+        .par_iter()
+        .filter_map(|case| {
+            let done = catch_unwind(AssertUnwindSafe(|| run(case))).unwrap_or_else(|_| Err("panicked".to_owned()));
+            let missing = MISSING.iter().find(|(name, _)| *name == case.name);
+            match (done, missing) {
+                (Ok(()), None) => None,
+                (Ok(()), Some(_)) => Some(format!("{}: works now: take it off the list of what is missing", case.name)),
+                (Err(error), Some((_, known))) if error.contains(known) => None,
+                (Err(error), _) => Some(format!("{}: {error}", case.name)),
+            }
+        })
+        .collect();
+    println!("{group}: {} of {} cases hold", chosen.len() - failed.len(), chosen.len());
+    assert!(failed.is_empty(), "{} of {} cases fail:\n{}", failed.len(), chosen.len(), failed.join("\n"));
+}
