@@ -10,11 +10,11 @@
 use std::collections::HashMap;
 
 use super::axis::{AxisInfo, is_argument};
-use super::layout::Layout;
+use super::layout::{Exchange, Layout};
 use super::placed::{doubled, half, placed, plain, side_bit};
 use super::tensor::Mma;
 use super::{Error, Options};
-use crate::tile::{Func, Op, OpKind, Region, Shape, Type, Value};
+use crate::tile::{Func, Op, OpKind, Region, Scalar, Shape, Type, Value};
 
 /// The layouts of every tile of a function.
 pub(super) struct Assignment {
@@ -25,7 +25,12 @@ pub(super) struct Assignment {
     wanted: Vec<Vec<Layout>>,
     /// The layout that each store is made in.
     stores: HashMap<Op, Layout>,
+    /// The layout of each operand (by its number) that a product reads from shared memory.
+    staged: HashMap<(Op, usize), Layout>,
 }
+
+/// Words of an operand of a product that a thread may have in registers at once.
+const STAGED_WORDS: u32 = 32;
 
 impl Assignment {
     pub(super) fn of(func: &Func, axes: &AxisInfo, options: &Options) -> Result<Self, Error> {
@@ -35,6 +40,7 @@ impl Assignment {
             dear: vec![false; count],
             wanted: vec![Vec::new(); count],
             stores: HashMap::new(),
+            staged: HashMap::new(),
         };
         // A loop's values have the layout of what it yields, which is known after its body: another round settles them.
         for _ in 0..3 {
@@ -76,6 +82,22 @@ impl Assignment {
             OpKind::Split => doubled(made, shape),
             _ => made.clone(),
         })
+    }
+
+    /// The layout in which operand `index` of the product `op` is put into shared memory, to be read from there step by step.
+    pub(super) fn staged(&self, op: Op, index: usize) -> Option<&Layout> {
+        self.staged.get(&(op, index))
+    }
+
+    /// Where an operand goes through shared memory anyway and a thread's part of it is large, the product reads it piece by
+    /// piece: all of it in registers would leave none for the sum.
+    fn staged_from(&self, func: &Func, operand: Value, layout: &Layout, packed: u32) -> Option<Layout> {
+        if layout.registers() / packed <= STAGED_WORDS {
+            return None;
+        }
+        let home = self.home(operand)?;
+        let bytes = func.ty(operand).number().map_or(8, Scalar::bytes);
+        matches!(Exchange::of(home, layout, bytes), Exchange::Program(_)).then(|| home.clone())
     }
 
     fn is_view(kind: &OpKind) -> bool {
@@ -331,8 +353,15 @@ impl Assignment {
             OpKind::Dot { .. } => {
                 let home = self.home(data.results[0]).cloned().expect("a product has a home");
                 let (a, b) = product_operands(func, op, &home);
-                self.want(data.operands[0], a);
-                self.want(data.operands[1], b);
+                let packed = tensor_product(func, op).map(|mma| mma.packed);
+                for (index, layout) in [a, b].into_iter().enumerate() {
+                    let operand = data.operands[index];
+                    let staged = packed.and_then(|packed| self.staged_from(func, operand, &layout, packed));
+                    self.want(operand, staged.clone().unwrap_or(layout));
+                    if let Some(from) = staged {
+                        self.staged.insert((op, index), from);
+                    }
+                }
                 self.want(data.operands[2], home);
             }
             OpKind::For => {

@@ -10,7 +10,7 @@
 //! | b | column `g` | k = `w·t + element`, `+4w` by register bit 0 |
 //! | sum | row `g`, `+8` by register bit 1 | column `2t + register bit 0` |
 //!
-//! Tiles of more: the sum's warps go along the rows first, then along the columns, and what is left is registers.
+//! Tiles of more: the sum's warps go along rows and columns so that each has a part as square as can be; what is left is registers.
 
 use super::layout::Layout;
 use crate::tile::{InputPrecision, Scalar, Shape, Type};
@@ -49,12 +49,17 @@ impl Mma {
     /// The sum's layout over `num_warps` warps.
     pub(super) fn sum(shape: Shape, num_warps: u32) -> Layout {
         let (m, n) = (shape.dims()[0], shape.dims()[1]);
-        let mut rows = (16..m).filter(|row| row.is_power_of_two()).map(|row| row * n);
-        let mut cols = (8..n).filter(|col| col.is_power_of_two());
-        let warps = num_warps.trailing_zeros() as usize;
-        let mut warp: Vec<u32> = rows.by_ref().take(warps).collect();
-        warp.extend(cols.by_ref().take(warps - warp.len()));
-        warp.resize(warps, 0);
+        let mut rows = (16..m).filter(|row| row.is_power_of_two()).map(|row| row * n).peekable();
+        let mut cols = (8..n).filter(|col| col.is_power_of_two()).peekable();
+        // Each warp's part as square as can be: it reads its rows of a and its columns of b.
+        let (mut height, mut width) = (m, n);
+        let mut warp = Vec::new();
+        for _ in 0..num_warps.trailing_zeros() {
+            let by_rows = rows.peek().is_some() && (height >= width || cols.peek().is_none());
+            let basis = if by_rows { rows.next() } else { cols.next() };
+            *(if by_rows { &mut height } else { &mut width }) /= 2;
+            warp.push(basis.unwrap_or(0));
+        }
         let mut reg = vec![1, 8 * n];
         reg.extend(cols);
         reg.extend(rows);

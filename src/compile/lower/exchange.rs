@@ -126,18 +126,18 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// The lane's and the warp's part of places of `side`.
-    fn thread_place(&self, side: &Side) -> Result<IntValue<'c>, Error> {
+    pub(super) fn thread_place(&self, side: &Side) -> Result<IntValue<'c>, Error> {
         let lane = self.combined(self.lane, &side.lane)?;
         let warp = self.combined(self.warp, &side.warp)?;
         Ok(self.builder.build_xor(lane, warp, "")?)
     }
 
-    fn place(&self, thread: IntValue<'c>, side: &Side, access: usize) -> Result<IntValue<'c>, Error> {
+    pub(super) fn place(&self, thread: IntValue<'c>, side: &Side, access: usize) -> Result<IntValue<'c>, Error> {
         let threads = side.lane.iter().chain(&side.warp).fold(0, |all, basis| all | basis);
         self.sum_of(thread, threads, side.places[access])
     }
 
-    fn pass_in(
+    pub(super) fn pass_in(
         &mut self,
         registers: &[BasicValueEnum<'c>],
         side: &Side,

@@ -336,6 +336,38 @@ impl<'c> Lowering<'_, 'c> {
         self.unpack(&parts, scalar, count, words)
     }
 
+    /// [`Lowering::load_shared`] at this place in the program, for what is to be read step by step. `again`: it is read more
+    /// than once, and neither LLVM nor ptxas is to keep it in registers until then.
+    pub(super) fn load_shared_here(
+        &self,
+        count: u32,
+        at: PointerValue<'c>,
+        scalar: Scalar,
+        again: bool,
+    ) -> Result<Registers<'c>, Error> {
+        let words = Words::of(count * scalar.bytes());
+        let word = self.word_type(words);
+        let address = self.builder.build_ptr_to_int(at, self.context.i64_type(), "")?;
+        let volatile = if again { ".volatile" } else { "" };
+        let text = format!("ld{volatile}.shared{} {}, [${}];", words.suffix(), words.list(0), words.count);
+        let mut constraints = vec![format!("={}", words.letter()); words.count as usize];
+        constraints.push("l".to_owned());
+        let result: BasicTypeEnum = match words.count {
+            1 => word.into(),
+            count => self.context.struct_type(&vec![word.into(); count as usize], false).into(),
+        };
+        let made = self
+            .assembly(Some(result), text, constraints.join(","), &[address.into()], true)?
+            .ok_or_else(|| Error::Llvm("a load has no result".to_owned()))?;
+        let parts = match made {
+            BasicValueEnum::StructValue(all) => (0..words.count)
+                .map(|index| Ok(self.builder.build_extract_value(all, index, "")?.into_int_value()))
+                .collect::<Result<Vec<_>, Error>>()?,
+            one => vec![one.into_int_value()],
+        };
+        self.unpack(&parts, scalar, count, words)
+    }
+
     /// Neighbours to shared memory in one access.
     pub(super) fn store_shared(
         &self,

@@ -4,16 +4,55 @@
 //! which drop the low ones; `tf32x3` splits each single in two parts and adds the small products first, in the order of Triton 3.6:
 //! lo·hi, hi·lo, then what became NaN is zero (an infinity's low part is NaN; its high product stands), then hi·hi, and c last.
 
+use std::collections::HashMap;
+
 use inkwell::FloatPredicate;
 use inkwell::types::BasicTypeEnum;
-use inkwell::values::BasicValueEnum;
+use inkwell::values::{BasicValueEnum, IntValue};
 
 use super::{Lowering, Registers};
 use crate::compile::Error;
 use crate::compile::assign::{left_bits, product_operands, right_bits, tensor_product};
-use crate::compile::layout::Layout;
+use crate::compile::layout::{Exchange, Layout, Side};
 use crate::compile::tensor::Mma;
 use crate::tile::{InputPrecision, Op, OpKind, Scalar};
+
+/// An operand of a product on tensor cores.
+enum Operand<'c> {
+    /// A thread's part of it, in the order of the instructions' fragments.
+    Registers(Registers<'c>),
+    /// In shared memory.
+    Staged(Staged<'c>),
+}
+
+/// An operand in shared memory.
+#[derive(Clone)]
+struct Staged<'c> {
+    start: IntValue<'c>,
+    side: Side,
+    scalar: Scalar,
+    /// What was read in this turn through the operand.
+    read: HashMap<u32, BasicValueEnum<'c>>,
+}
+
+impl Operand<'_> {
+    /// What was read is read again.
+    fn forget(&mut self) {
+        if let Operand::Staged(staged) = self {
+            staged.read.clear();
+        }
+    }
+}
+
+/// What of each single goes into a product.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// The nearest TF32.
+    High,
+    /// What that leaves.
+    Low,
+}
 
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn product(&mut self, op: Op) -> Result<(), Error> {
@@ -23,15 +62,23 @@ impl<'c> Lowering<'_, 'c> {
             return Err(self.unsupported(op, "this form"));
         };
         let (a_layout, b_layout) = product_operands(self.func, op, &home);
-        let a = self.registers(data.operands[0], &a_layout)?;
-        let b = self.registers(data.operands[1], &b_layout)?;
         let c = self.registers(data.operands[2], &home)?;
         let made = match tensor_product(self.func, op) {
-            Some(mma) if precision == InputPrecision::Tf32x3 && mma.packed == 1 => {
-                self.in_three(mma, op, &home, &a, &b, &c)?
+            Some(mma) => {
+                let thrice = precision == InputPrecision::Tf32x3 && mma.packed == 1;
+                let operands = self.operands(op, [&a_layout, &b_layout])?;
+                if thrice {
+                    self.in_three(mma, op, &home, operands, &c)?
+                } else {
+                    let [mut a, mut b] = operands;
+                    self.on_tensor_cores(mma, op, &home, [(&mut a, Part::Whole), (&mut b, Part::Whole)], &c)?
+                }
             }
-            Some(mma) => self.on_tensor_cores(mma, op, &home, &a, &b, &c)?,
-            None => self.alone(op, precision, &home, &a, &b, &c)?,
+            None => {
+                let a = self.registers(data.operands[0], &a_layout)?;
+                let b = self.registers(data.operands[1], &b_layout)?;
+                self.alone(op, precision, &home, &a, &b, &c)?
+            }
         };
         self.set_home(data.results[0], made)
     }
@@ -105,20 +152,91 @@ impl<'c> Lowering<'_, 'c> {
         })
     }
 
-    /// a·b + c by `mma.sync`, tile by tile.
+    /// The operands of a product on tensor cores, in registers or in shared memory.
+    fn operands(&mut self, op: Op, layouts: [&Layout; 2]) -> Result<[Operand<'c>; 2], Error> {
+        let mut made = Vec::new();
+        let mut is_staged = false;
+        for (index, layout) in layouts.into_iter().enumerate() {
+            let value = self.func.op(op).operands[index];
+            let Some(from) = self.layouts.staged(op, index).cloned() else {
+                made.push(Operand::Registers(self.registers(value, layout)?));
+                continue;
+            };
+            let registers = self.registers(value, &from)?;
+            let scalar = self.func.ty(value).number().unwrap_or(Scalar::I64);
+            let Exchange::Program(passage) = Exchange::of(&from, layout, scalar.bytes()) else {
+                return Err(Error::Llvm("a staged operand does not go through shared memory".to_owned()));
+            };
+            let start = self.program_scratch(passage.elements * scalar.bytes())?;
+            let owns = self.owns(&from)?;
+            self.pass_in(&registers, &passage.store, start, scalar, owns)?;
+            made.push(Operand::Staged(Staged { start, side: passage.load, scalar, read: HashMap::new() }));
+            is_staged = true;
+        }
+        if is_staged {
+            self.written()?;
+        }
+        made.try_into().map_err(|_| Error::Llvm("a product has two operands".to_owned()))
+    }
+
+    /// `count` words of an operand from the word `first`.
+    fn words_of(
+        &self,
+        (operand, part): &mut (&mut Operand<'c>, Part),
+        packed: usize,
+        first: usize,
+        count: usize,
+    ) -> Result<Registers<'c>, Error> {
+        let elements = match operand {
+            Operand::Registers(all) => all[first * packed..(first + count) * packed].to_vec(),
+            Operand::Staged(staged) => {
+                let members = first * packed..(first + count) * packed;
+                let again = *part != Part::Whole;
+                members
+                    .map(|register| self.staged_register(staged, register as u32, again))
+                    .collect::<Result<_, _>>()?
+            }
+        };
+        let elements = match part {
+            Part::Whole => elements,
+            Part::High => self.parts(&elements)?.0,
+            Part::Low => self.parts(&elements)?.1,
+        };
+        self.words(&elements, packed)
+    }
+
+    fn staged_register(
+        &self,
+        staged: &mut Staged<'c>,
+        register: u32,
+        again: bool,
+    ) -> Result<BasicValueEnum<'c>, Error> {
+        if let Some(&value) = staged.read.get(&register) {
+            return Ok(value);
+        }
+        let side = &staged.side;
+        let access = side.accesses.iter().position(|members| members.contains(&register));
+        let access = access.ok_or_else(|| Error::Llvm("a register is not read back".to_owned()))?;
+        let thread = self.thread_place(side)?;
+        let at = self.shared_at(staged.start, self.place(thread, side, access)?, staged.scalar.bytes())?;
+        let members = side.accesses[access].clone();
+        let values = self.load_shared_here(members.len() as u32, at, staged.scalar, again)?;
+        staged.read.extend(members.into_iter().zip(values));
+        Ok(staged.read[&register])
+    }
+
+    /// a·b + c by `mma.sync`: all tiles of the sum at one step along k, then the next.
     fn on_tensor_cores(
         &self,
         mma: Mma,
         op: Op,
         home: &Layout,
-        a: &[BasicValueEnum<'c>],
-        b: &[BasicValueEnum<'c>],
+        [mut a, mut b]: [(&mut Operand<'c>, Part); 2],
         c: &[BasicValueEnum<'c>],
     ) -> Result<Registers<'c>, Error> {
         let packed = mma.packed as usize;
         let n = home.shape.dims()[1];
         let steps = (self.depth(op) / mma.depth()) as usize;
-        let (a, b) = (self.words(a, packed)?, self.words(b, packed)?);
         let float: BasicTypeEnum = self.context.f32_type().into();
         let result: BasicTypeEnum = self.context.struct_type(&[float; 4], false).into();
         let depth = mma.depth();
@@ -127,26 +245,30 @@ impl<'c> Lowering<'_, 'c> {
              {{ $8, $9 }}, {{ $10, $11, $12, $13 }};",
             name = mma.name
         );
-        let mut made = Registers::new();
-        for tile in 0..c.len() / 4 {
-            // The tile's bits are those of the sum's registers above the fragment's two.
-            let row = picked(tile as u32, &home.reg[2..], |basis| basis / n != 0) as usize;
-            let col = picked(tile as u32, &home.reg[2..], |basis| basis % n != 0) as usize;
-            let mut sum = c[4 * tile..4 * tile + 4].to_vec();
-            for step in 0..steps {
-                let left = 4 * (row * steps + step);
-                let right = 2 * (col * steps + step);
-                let mut args = a[left..left + 4].to_vec();
-                args.extend_from_slice(&b[right..right + 2]);
-                args.extend_from_slice(&sum);
+        a.0.forget();
+        b.0.forget();
+        let mut sum = c.to_vec();
+        for step in 0..steps {
+            let (mut rows, mut cols) = (HashMap::new(), HashMap::new());
+            for tile in 0..c.len() / 4 {
+                // The tile's bits are those of the sum's registers above the fragment's two.
+                let row = picked(tile as u32, &home.reg[2..], |basis| basis / n != 0) as usize;
+                let col = picked(tile as u32, &home.reg[2..], |basis| basis % n != 0) as usize;
+                if !rows.contains_key(&row) {
+                    rows.insert(row, self.words_of(&mut a, packed, 4 * (row * steps + step), 4)?);
+                }
+                if !cols.contains_key(&col) {
+                    cols.insert(col, self.words_of(&mut b, packed, 2 * (col * steps + step), 2)?);
+                }
+                let part = &mut sum[4 * tile..4 * tile + 4];
+                let args = [&rows[&row][..], &cols[&col][..], part].concat();
                 let made = self.instruction(&text, "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", result, &args)?;
-                for (index, part) in sum.iter_mut().enumerate() {
+                for (index, part) in part.iter_mut().enumerate() {
                     *part = self.builder.build_extract_value(made.into_struct_value(), index as u32, "")?;
                 }
             }
-            made.extend(sum);
         }
-        Ok(made)
+        Ok(sum)
     }
 
     /// Elements as registers of 32 bits.
@@ -172,16 +294,30 @@ impl<'c> Lowering<'_, 'c> {
         mma: Mma,
         op: Op,
         home: &Layout,
-        a: &[BasicValueEnum<'c>],
-        b: &[BasicValueEnum<'c>],
+        operands: [Operand<'c>; 2],
         c: &[BasicValueEnum<'c>],
     ) -> Result<Registers<'c>, Error> {
-        let (a_high, a_low) = self.parts(a)?;
-        let (b_high, b_low) = self.parts(b)?;
+        // What is in registers is split once, what is in shared memory each time that it is read.
+        let split = |operand: Operand<'c>| -> Result<_, Error> {
+            Ok(match operand {
+                Operand::Registers(all) => {
+                    let (high, low) = self.parts(&all)?;
+                    [(Operand::Registers(high), Part::Whole), (Operand::Registers(low), Part::Whole)]
+                }
+                Operand::Staged(staged) => {
+                    [(Operand::Staged(staged.clone()), Part::High), (Operand::Staged(staged), Part::Low)]
+                }
+            })
+        };
+        let [a, b] = operands;
+        let ([mut a_high, mut a_low], [mut b_high, mut b_low]) = (split(a)?, split(b)?);
+        let product = |a: &mut (Operand<'c>, Part), b: &mut (Operand<'c>, Part), c: &[BasicValueEnum<'c>]| {
+            self.on_tensor_cores(mma, op, home, [(&mut a.0, a.1), (&mut b.0, b.1)], c)
+        };
         let zero = self.context.f32_type().const_zero();
         let none = vec![zero.into(); c.len()];
-        let small = self.on_tensor_cores(mma, op, home, &a_low, &b_high, &none)?;
-        let small = self.on_tensor_cores(mma, op, home, &a_high, &b_low, &small)?;
+        let small = product(&mut a_low, &mut b_high, &none)?;
+        let small = product(&mut a_high, &mut b_low, &small)?;
         let small = small
             .into_iter()
             .map(|value| {
@@ -190,7 +326,7 @@ impl<'c> Lowering<'_, 'c> {
                 Ok(self.builder.build_select(is_nan, zero, value, "")?)
             })
             .collect::<Result<Vec<_>, Error>>()?;
-        let all = self.on_tensor_cores(mma, op, home, &a_high, &b_high, &small)?;
+        let all = product(&mut a_high, &mut b_high, &small)?;
         all.into_iter()
             .zip(c)
             .map(|(value, &c)| {

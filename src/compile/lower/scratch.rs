@@ -37,7 +37,8 @@ pub(super) struct Scratch<'c> {
     /// The bytes of each warp's part.
     warp: IntValue<'c>,
     busy: Busy,
-    written: (u32, u32),
+    /// What is taken and not yet behind a barrier.
+    writing: Vec<(u32, u32)>,
     /// How often memory was taken.
     pub(super) taken: u32,
     program_bytes: u32,
@@ -58,7 +59,7 @@ impl<'c> Scratch<'c> {
             program: size("tilewright.program")?,
             warp: size("tilewright.warp")?,
             busy: Busy(Vec::new()),
-            written: (0, 0),
+            writing: Vec::new(),
             taken: 0,
             program_bytes: 0,
             warp_bytes: 0,
@@ -75,25 +76,28 @@ impl<'c> Scratch<'c> {
     pub(super) fn take(&mut self, bytes: u32) -> (u32, bool) {
         let bytes = bytes.next_multiple_of(ALIGN);
         let most = self.program_bytes.max(ROOM);
-        let is_free = |start: u32| {
-            let fits = start.checked_add(bytes).is_some_and(|end| end <= most || start == 0);
-            fits && self.busy.0.iter().all(|&(from, to)| start >= to || start + bytes <= from)
+        let first = |taken: &[(u32, u32)], most: u32| {
+            let is_free = |start: u32| {
+                let end = start.checked_add(bytes).filter(|&end| end <= most);
+                end.is_some_and(|end| taken.iter().all(|&(from, to)| start >= to || end <= from))
+            };
+            std::iter::once(0).chain(taken.iter().map(|&(_, to)| to)).filter(|&start| is_free(start)).min()
         };
-        let starts = std::iter::once(0).chain(self.busy.0.iter().map(|&(_, to)| to));
-        let free = starts.filter(|&start| is_free(start)).min();
-        let start = free.unwrap_or(0);
+        let all: Vec<(u32, u32)> = self.busy.0.iter().chain(&self.writing).copied().collect();
+        let free = first(&all, most);
+        let start = free.or_else(|| first(&self.writing, u32::MAX)).unwrap_or(0);
         if free.is_none() {
             self.busy = Busy(Vec::new());
         }
-        self.written = (start, start + bytes);
+        self.writing.push((start, start + bytes));
         self.program_bytes = self.program_bytes.max(start + bytes);
         self.taken += 1;
         (start, free.is_none())
     }
 
-    /// What was taken last is behind a barrier: it may be read from now on, and nothing else still is.
+    /// What was taken since the last time is behind a barrier: it may be read from now on, and nothing else still is.
     pub(super) fn read_by_all(&mut self) {
-        self.busy = Busy(vec![self.written]);
+        self.busy = Busy(std::mem::take(&mut self.writing));
     }
 
     pub(super) fn busy(&self) -> Busy {
