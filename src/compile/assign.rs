@@ -233,11 +233,11 @@ impl Assignment {
                 });
             }
             kind if kind.is_elementwise() => {
-                if let Type::Tile(shape, _) = func.ty(result)
-                    && data.operands.iter().any(|operand| self.dear[operand.index()])
-                {
-                    let home = data.operands.iter().find_map(|&operand| self.home(operand).cloned());
-                    self.make_dear(result, home.unwrap_or_else(|| plain(shape, options)));
+                if func.ty(result).shape().is_some() && data.operands.iter().any(|operand| self.dear[operand.index()]) {
+                    // Of what is only broadcast (an outer product) nothing is made once and for all: it is made where it is
+                    // wanted, and the narrow tiles that it is made of are what threads exchange.
+                    self.dear[result.index()] = true;
+                    self.home[result.index()] = data.operands.iter().find_map(|&operand| self.home(operand).cloned());
                 }
             }
             _ => {}
