@@ -64,7 +64,7 @@ impl Launcher {
 
 /// What the caller passes for each of the kernel's parameters.
 pub(super) fn params(meta: &KernelMeta) -> Vec<Param> {
-    meta.params.iter().map(param).collect()
+    meta.arguments().iter().map(param).collect()
 }
 
 fn param(meta: &ParamMeta) -> Param {

@@ -81,6 +81,12 @@ pub struct Compiled {
     pub shared: u32,
 }
 
+/// The version of the LLVM that is linked: `22.1.8`. Another may compile a kernel to other text.
+pub fn llvm_version() -> String {
+    let (major, minor, patch) = inkwell::support::get_llvm_version();
+    format!("{major}.{minor}.{patch}")
+}
+
 /// Compiles one kernel. The entry has the function's parameters in their order, then Triton's two scratch pointers.
 ///
 /// # Errors

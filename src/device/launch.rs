@@ -242,7 +242,7 @@ impl PreparedLaunch {
         check_grid(meta, grid, &shapes)?;
         let mut params = ParamBlock::default();
         let mut memory = Vec::new();
-        for (param, arg) in meta.params.iter().zip(args) {
+        for (param, arg) in meta.arguments().iter().zip(args) {
             match arg {
                 Arg::Scalar(scalar) => params.push(scalar.bits(), param.ty.bytes()),
                 Arg::Input(range) | Arg::Output(range) => {
@@ -251,6 +251,18 @@ impl PreparedLaunch {
                     memory.push(range.clone());
                 }
             }
+        }
+        for param in &meta.params[meta.arguments().len()..] {
+            if meta.global_scratch_size > 0 || meta.profile_scratch_size > 0 {
+                let bytes = format!("{} and {} bytes a CTA", meta.global_scratch_size, meta.profile_scratch_size);
+                return Err(argument(
+                    meta,
+                    param,
+                    bytes,
+                    "kernels with scratch memory are not launched yet".to_owned(),
+                ));
+            }
+            params.push(0, 8);
         }
         Ok(Self { kernel: kernel.clone(), config: LaunchConfig::new(meta, grid), params, memory })
     }
@@ -270,16 +282,17 @@ impl Kernel {
 
 /// Number, kind, type and constness of the arguments.
 pub(super) fn check_arguments(meta: &KernelMeta, args: &[Shape]) -> Result<(), Error> {
-    if args.len() != meta.params.len() {
-        let names: Vec<&str> = meta.params.iter().map(|param| param.name.as_str()).collect();
+    let params = meta.arguments();
+    if args.len() != params.len() {
+        let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
         return Err(Error::ArgumentCount {
             kernel: meta.name.clone(),
             found: args.len(),
-            expected: meta.params.len(),
+            expected: params.len(),
             names: names.join(", "),
         });
     }
-    for (param, arg) in meta.params.iter().zip(args) {
+    for (param, arg) in params.iter().zip(args) {
         let wrong = match arg {
             Shape::Pointer { ty, writable } => !param.pointer || *ty != param.ty || (!param.constant && !writable),
             Shape::Scalar(scalar) => param.pointer || scalar.ty() != param.ty,

@@ -30,12 +30,12 @@ pub struct ModuleMeta {
 }
 
 /// The metadata of one kernel. Its JSON has the keys that Triton's launcher reads (`name`, `shared`, `num_warps`,
-/// `num_ctas`, the scratch sizes, `tmem_size`), and ours beside them.
+/// `num_ctas`, the scratch sizes, `tmem_size`), and ours beside them; [`KernelMeta::triton_json`] adds the rest of Triton's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelMeta {
     /// The entry's name.
     pub name: String,
-    /// Parameters in the entry's order.
+    /// Parameters in the entry's order; Triton's two scratch pointers, where the entry has them, are the last.
     pub params: Vec<ParamMeta>,
     /// How many CTAs a launch needs.
     pub grid: GridRule,
@@ -58,6 +58,62 @@ pub struct KernelMeta {
     /// Alignment of the profiling scratch.
     pub profile_scratch_align: u32,
 }
+
+impl KernelMeta {
+    /// The parameters that a launch is given arguments for: all but the scratch pointers, which the launch itself sets.
+    pub fn arguments(&self) -> &[ParamMeta] {
+        let scratch = self.params.iter().rev().take_while(|param| param.is_scratch()).count();
+        &self.params[..self.params.len() - scratch]
+    }
+
+    /// The metadata as the JSON file that lies beside a kernel in Triton's cache, for `arch`: every key that Triton 3.6's
+    /// launcher reads, and ours (`params`, `grid`, `static_shared`). It reads back as a [`KernelMeta`].
+    ///
+    /// # Errors
+    /// When serde_json cannot write it: a fault of ours.
+    pub fn triton_json(&self, arch: Arch) -> Result<String, serde_json::Error> {
+        let form = TritonForm {
+            kernel: self,
+            target: TritonTarget { backend: "cuda", arch: arch.capability(), warp_size: 32 },
+            arch: format!("sm{}", arch.capability()),
+            backend_name: "cuda",
+            warp_size: 32,
+            num_stages: 1,
+            tensordesc_meta: [],
+            maxnreg: None,
+            launch_cooperative_grid: false,
+            launch_pdl: false,
+        };
+        Ok(serde_json::to_string_pretty(&form)? + "\n")
+    }
+}
+
+/// [`KernelMeta::triton_json`].
+#[derive(Serialize)]
+struct TritonForm<'a> {
+    #[serde(flatten)]
+    kernel: &'a KernelMeta,
+    target: TritonTarget,
+    arch: String,
+    backend_name: &'static str,
+    warp_size: u32,
+    /// Nothing is pipelined.
+    num_stages: u32,
+    tensordesc_meta: [(); 0],
+    maxnreg: Option<u32>,
+    launch_cooperative_grid: bool,
+    launch_pdl: bool,
+}
+
+#[derive(Serialize)]
+struct TritonTarget {
+    backend: &'static str,
+    arch: u32,
+    warp_size: u32,
+}
+
+/// The names of Triton's scratch pointers, in the entry's order.
+const SCRATCH: [&str; 2] = ["global_scratch", "profile_scratch"];
 
 /// A parameter of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +144,16 @@ impl ParamMeta {
     /// A value.
     pub fn scalar(name: &str, ty: DType) -> Self {
         Self { name: name.to_owned(), ty, pointer: false, constant: true, align: ty.bytes() as u32 }
+    }
+
+    /// Triton's two scratch pointers, which end every entry that is made as Triton makes them.
+    pub fn scratch() -> [Self; 2] {
+        SCRATCH.map(|name| Self::output(name, DType::U8))
+    }
+
+    /// Whether it is one of [`ParamMeta::scratch`]: such a pointer may be null where the kernel asks for no scratch.
+    pub fn is_scratch(&self) -> bool {
+        self.pointer && self.ty == DType::U8 && SCRATCH.contains(&self.name.as_str())
     }
 
     /// Bytes that the argument takes in the parameter block.
