@@ -97,9 +97,7 @@ mod with_llvm {
         let (output, meta) = (destination(&args.output)?, destination(&args.meta)?);
         let made = make(&read(path, args)?, args, *arch)?;
         if let Some(meta) = meta {
-            let mut json = serde_json::to_value(made.triton_meta())?;
-            json["tilewright"] = serde_json::to_value(made.clone().into_module().meta)?;
-            let text = serde_json::to_string_pretty(&json)? + "\n";
+            let text = serde_json::to_string_pretty(&made.json())? + "\n";
             meta.write(|file| file.write_all(text.as_bytes()))?;
         }
         match output {

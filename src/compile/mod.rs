@@ -98,10 +98,23 @@ impl Compiled {
         TritonMeta::new(&self.meta, self.options.arch, self.options.num_stages, meta::hash(self))
     }
 
+    /// The metadata as JSON: Triton's keys, and ours ([`ModuleMeta`]) under `tilewright`.
+    pub fn json(&self) -> serde_json::Value {
+        let mut json = serde_json::to_value(self.triton_meta()).unwrap_or_default();
+        json["tilewright"] = serde_json::to_value(self.clone().into_module().meta).unwrap_or_default();
+        json
+    }
+
     /// The text with its metadata, as every way of making a kernel gives it.
     pub fn into_module(self) -> Module {
         Module { ptx: self.ptx, meta: ModuleMeta { arch: self.options.arch, kernels: vec![self.meta] } }
     }
+}
+
+/// The version of the LLVM that is linked: `22.1.8`. Another may compile a kernel to other text.
+pub fn llvm_version() -> String {
+    let (major, minor, patch) = inkwell::support::get_llvm_version();
+    format!("{major}.{minor}.{patch}")
 }
 
 /// Compiles one kernel. The entry has the function's parameters in their order, then Triton's two scratch pointers.

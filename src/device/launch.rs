@@ -286,16 +286,17 @@ impl Kernel {
 
 /// Number, kind, type and constness of the arguments.
 pub(super) fn check_arguments(meta: &KernelMeta, args: &[Shape]) -> Result<(), Error> {
-    if args.len() != meta.params.len() {
-        let names: Vec<&str> = meta.params.iter().map(|param| param.name.as_str()).collect();
+    let params = &meta.params;
+    if args.len() != params.len() {
+        let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
         return Err(Error::ArgumentCount {
             kernel: meta.name.clone(),
             found: args.len(),
-            expected: meta.params.len(),
+            expected: params.len(),
             names: names.join(", "),
         });
     }
-    for (param, arg) in meta.params.iter().zip(args) {
+    for (param, arg) in params.iter().zip(args) {
         let wrong = match arg {
             Shape::Pointer { ty, writable } => !param.pointer || *ty != param.ty || (!param.constant && !writable),
             Shape::Scalar(scalar) => param.pointer || scalar.ty() != param.ty,

@@ -11,11 +11,13 @@
 //! ```
 
 mod kernels;
+mod tiles;
 mod tree;
 
 use indexmap::IndexMap;
 
 pub use kernels::{Allowed, KernelInfo, Setting, Specialisation, kernels};
+pub use tiles::{SettingValue, TileKernel};
 pub use tree::{Manifest, ManifestEntry, standard, tree};
 
 use crate::ptx::{Arch, Module, ParseError};
@@ -67,6 +69,53 @@ pub enum Error {
     /// A parameter breaks a rule of its template.
     #[error(transparent)]
     Param(#[from] ParamError),
+    /// The target lacks what a tile program needs.
+    #[error("{kernel} needs {what}, which {arch} does not have: the least target is {least}")]
+    Target {
+        /// The entry.
+        kernel: String,
+        /// What it needs.
+        what: &'static str,
+        /// The target asked for.
+        arch: Arch,
+        /// The least that has it.
+        least: Arch,
+    },
+    /// A tile program that is not checked in, in a build without the tile compiler.
+    #[error(
+        "{kernel} for {arch} is not among the kernels that come compiled, and this build has no tile compiler: build with \
+         feature `llvm`"
+    )]
+    NoCompiler {
+        /// The entry with its settings.
+        kernel: String,
+        /// The target asked for.
+        arch: Arch,
+    },
+    /// The tile compiler refuses a program.
+    #[error("{kernel} for {arch}: {message}")]
+    Compile {
+        /// The entry.
+        kernel: String,
+        /// The target.
+        arch: Arch,
+        /// What the compiler says.
+        message: String,
+    },
+    /// Settings of a tile program that are no struct of numbers, switches and words.
+    #[error("{kernel}: its settings are not numbers, switches and words by name: {message}")]
+    Settings {
+        /// The entry.
+        kernel: String,
+        /// What serde says.
+        message: String,
+    },
+    /// Two standard specialisations of one file name: a fault of ours.
+    #[error("two kernels would be written to {file}")]
+    FileTaken {
+        /// The file.
+        file: String,
+    },
     /// A kernel's text is not PTX; a fault of ours.
     #[error("{file}: {fault}")]
     Unreadable {

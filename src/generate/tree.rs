@@ -1,15 +1,19 @@
 //! The standard specialisations: what `generated/` holds.
 
 use indexmap::IndexMap;
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Specialisation};
-use crate::ptx::{Arch, ModuleMeta, Statistics, parse};
+use super::tiles::table;
+use super::{Error, SettingValue, Specialisation, TileKernel};
+use crate::ptx::{Arch, Module, ModuleMeta, Statistics, parse};
 use crate::template::{MicroPotrf, PotrfBlock, PotrfRows, PotrfWarp};
 
 /// `generated/manifest.json`: every file with what made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
+    /// The LLVM that compiled the tile programs.
+    pub llvm: String,
     /// The files, by target and then in the order of [`standard`].
     pub kernels: Vec<ManifestEntry>,
 }
@@ -22,7 +26,9 @@ pub struct ManifestEntry {
     /// The kernel that it specialises.
     pub kernel: String,
     /// The settings.
-    pub settings: IndexMap<String, u32>,
+    pub settings: IndexMap<String, SettingValue>,
+    /// Whether the tile compiler made it; else a template did.
+    pub compiled: bool,
     /// The metadata of the module.
     #[serde(flatten)]
     pub meta: ModuleMeta,
@@ -43,32 +49,116 @@ pub fn standard() -> Vec<Specialisation> {
 /// Every file of `generated/`: path, relative to it, to text. `<arch>/<entry>.ptx` for each specialisation and target,
 /// `<arch>/summary.txt` with what is in each (entry, parameters, instruction mix), and `manifest.json`.
 ///
+/// For each of `tiles` and each target that has what it needs: `<arch>/<entry and settings>.ptx`, beside it the metadata as `.json` in
+/// Triton's form, and for all of them `tiles.rs`, the table that the library links.
+///
 /// # Errors
-/// A standard specialisation that its template refuses, or text that is not PTX: faults of ours, which a test would find.
-pub fn tree() -> Result<IndexMap<String, String>, Error> {
-    let mut files = IndexMap::new();
-    let mut manifest = Manifest { kernels: Vec::new() };
+/// A standard specialisation that its template or the tile compiler refuses, two of one name, or text that is not PTX: faults of
+/// ours, which a test would find. [`Error::NoCompiler`] where there are `tiles` and no feature `llvm`.
+pub fn tree(tiles: &[TileKernel]) -> Result<IndexMap<String, String>, Error> {
+    let mut tree = Tree {
+        files: IndexMap::new(),
+        manifest: Manifest { llvm: llvm_version(), kernels: Vec::new() },
+        summary: String::new(),
+    };
+    let mut linked = Vec::new();
     for arch in Arch::ALL {
-        let mut summary = String::new();
         for specialisation in standard() {
             let module = specialisation.instantiate(arch)?;
-            let file = format!("{arch}/{}.ptx", module.meta.kernels[0].name);
-            manifest.kernels.push(ManifestEntry {
-                file: file.clone(),
-                kernel: specialisation.kernel().to_owned(),
-                settings: specialisation.settings(),
-                meta: module.meta,
-            });
-            let program = parse(&module.ptx).map_err(|fault| Error::Unreadable { file: file.clone(), fault })?;
-            for entry in Statistics::of(&program) {
-                summary.push_str(&entry.to_string());
-            }
-            files.insert(file, module.ptx);
+            let stem = module.meta.kernels[0].name.clone();
+            let settings = specialisation
+                .settings()
+                .into_iter()
+                .map(|(name, value)| (name, SettingValue::Number(value)))
+                .collect();
+            tree.add(stem, specialisation.kernel(), settings, false, module)?;
         }
-        files.insert(format!("{arch}/summary.txt"), summary);
+        for (kernel, module, json) in compile_all(tiles, arch)? {
+            let json = serde_json::to_string_pretty(&json).map_err(unwritable)? + "\n";
+            tree.add(kernel.stem(), kernel.name(), kernel.settings().clone(), true, module)?;
+            tree.files.insert(format!("{arch}/{}.json", kernel.stem()), json);
+            linked.push((kernel, arch));
+        }
+        tree.files.insert(format!("{arch}/summary.txt"), std::mem::take(&mut tree.summary));
     }
-    let mut json = serde_json::to_string_pretty(&manifest).map_err(|error| Error::Manifest(error.to_string()))?;
-    json.push('\n');
-    files.insert("manifest.json".to_owned(), json);
-    Ok(files)
+    tree.files.insert("tiles.rs".to_owned(), table(linked.into_iter())?);
+    let json = serde_json::to_string_pretty(&tree.manifest).map_err(unwritable)?;
+    tree.files.insert("manifest.json".to_owned(), json + "\n");
+    Ok(tree.files)
+}
+
+/// The modules of those of `tiles` that `arch` can have, in their order, with their metadata as JSON.
+fn compile_all(tiles: &[TileKernel], arch: Arch) -> Result<Vec<(&TileKernel, Module, serde_json::Value)>, Error> {
+    tiles
+        .par_iter()
+        .filter(|kernel| kernel.check_target(arch).is_ok())
+        .map(|kernel| made(kernel, arch).map(|(module, json)| (kernel, module, json)))
+        .collect()
+}
+
+#[cfg(feature = "llvm")]
+fn made(kernel: &TileKernel, arch: Arch) -> Result<(Module, serde_json::Value), Error> {
+    let compiled = kernel.compiled(arch)?;
+    let json = compiled.json();
+    Ok((compiled.into_module(), json))
+}
+
+#[cfg(not(feature = "llvm"))]
+fn made(kernel: &TileKernel, arch: Arch) -> Result<(Module, serde_json::Value), Error> {
+    kernel.compile(arch).map(|module| (module, serde_json::Value::Null))
+}
+
+#[cfg(feature = "llvm")]
+fn llvm_version() -> String {
+    crate::compile::llvm_version()
+}
+
+#[cfg(not(feature = "llvm"))]
+fn llvm_version() -> String {
+    "none".to_owned()
+}
+
+fn unwritable(error: serde_json::Error) -> Error {
+    Error::Manifest(error.to_string())
+}
+
+/// The tree as it grows.
+struct Tree {
+    files: IndexMap<String, String>,
+    manifest: Manifest,
+    /// Of the target at hand.
+    summary: String,
+}
+
+impl Tree {
+    fn add(
+        &mut self,
+        stem: String,
+        kernel: &str,
+        settings: IndexMap<String, SettingValue>,
+        compiled: bool,
+        module: Module,
+    ) -> Result<(), Error> {
+        let Module { ptx, meta } = module;
+        let file = format!("{}/{stem}.ptx", meta.arch);
+        self.manifest.kernels.push(ManifestEntry {
+            file: file.clone(),
+            kernel: kernel.to_owned(),
+            settings,
+            compiled,
+            meta,
+        });
+        let program = parse(&ptx).map_err(|fault| Error::Unreadable { file: file.clone(), fault })?;
+        if compiled {
+            // Variants share the entry's name.
+            self.summary.push_str(&format!("file {stem}\n"));
+        }
+        for entry in Statistics::of(&program) {
+            self.summary.push_str(&entry.to_string());
+        }
+        match self.files.insert(file.clone(), ptx) {
+            None => Ok(()),
+            Some(_) => Err(Error::FileTaken { file }),
+        }
+    }
 }

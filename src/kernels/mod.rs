@@ -5,5 +5,7 @@ pub mod cholesky;
 pub mod kda;
 pub mod mx;
 mod program;
+mod standard;
 
 pub use program::{ProgramError, TileProgram};
+pub use standard::standard;

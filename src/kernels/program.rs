@@ -2,6 +2,9 @@
 
 use std::fmt::Display;
 
+use serde::Serialize;
+
+use crate::generate::{self, TileKernel};
 use crate::tile::Func;
 use crate::tile::build::BuildError;
 
@@ -23,10 +26,13 @@ pub enum ProgramError {
     /// The program itself is wrong: a fault of ours.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// The parameters cannot be written down: a fault of ours.
+    #[error(transparent)]
+    Generate(#[from] generate::Error),
 }
 
-/// A kernel written as a tile program, with its parameters.
-pub trait TileProgram {
+/// A kernel written as a tile program, with its parameters: numbers, switches and words, which serde writes down.
+pub trait TileProgram: Serialize {
     /// The name of the entry.
     const NAME: &'static str;
 
@@ -38,6 +44,17 @@ pub trait TileProgram {
     /// # Errors
     /// A parameter that breaks a rule, named with its value.
     fn program(&self) -> Result<Func, ProgramError>;
+
+    /// The kernel with what modules are made from.
+    ///
+    /// # Errors
+    /// As [`TileProgram::program`].
+    fn kernel(&self) -> Result<TileKernel, ProgramError>
+    where
+        Self: Sized,
+    {
+        Ok(TileKernel::new(self.program()?, self.num_warps(), self)?)
+    }
 }
 
 /// Refuses a parameter unless `holds`.

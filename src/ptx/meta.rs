@@ -30,12 +30,12 @@ pub struct ModuleMeta {
 }
 
 /// The metadata of one kernel. Its JSON has the keys that Triton's launcher reads (`name`, `shared`, `num_warps`,
-/// `num_ctas`, the scratch sizes, `tmem_size`), and ours beside them.
+/// `num_ctas`, the scratch sizes, `tmem_size`), and ours beside them; [`TritonMeta`](super::TritonMeta) is all of Triton's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelMeta {
     /// The entry's name.
     pub name: String,
-    /// Parameters in the entry's order.
+    /// Parameters in the entry's order, without Triton's two scratch pointers.
     pub params: Vec<ParamMeta>,
     /// How many CTAs a launch needs.
     pub grid: GridRule,

@@ -23,6 +23,13 @@ macro_rules! named {
                 match name { $($text => Some($name::$variant),)* _ => None }
             }
         }
+
+        /// By its name.
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
     };
 }
 

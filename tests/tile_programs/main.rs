@@ -11,6 +11,8 @@ mod structure;
 
 use histogram::{difference, of_func, of_text, parameters_of_func, parameters_of_text};
 use programs::all;
+#[cfg(feature = "llvm")]
+use tilewright::generate::TileKernel;
 use tilewright::tile::simplify;
 use tilewright::tile::verify::verify;
 
@@ -91,6 +93,43 @@ fn programs_are_valid_and_simplified_at_once() {
         simplify::simplify(&mut func);
         assert_eq!(func.op_count(), once, "{} is not simplified at once", program.folder);
     }
+}
+
+/// What is checked in under `generated/` are the programs that stand in for the corpus, and few more.
+#[test]
+fn every_program_of_the_corpus_is_a_standard_specialisation() {
+    let standard: Vec<String> =
+        tilewright::kernels::standard().unwrap().iter().map(tilewright::generate::TileKernel::stem).collect();
+    for program in all() {
+        let stem = program.kernel.unwrap().stem();
+        assert!(standard.contains(&stem), "{}: {stem}", program.folder);
+    }
+}
+
+/// To the byte, once operations that may stand anywhere are put in one order.
+#[cfg(feature = "llvm")]
+#[test]
+fn programs_and_tritons_ir_compile_to_the_same_ptx() {
+    use tilewright::ptx::Arch;
+    let Some(root) = corpus::triton() else { return };
+    let mut other = Vec::new();
+    for program in all() {
+        let path = root.join("sm_90").join(program.folder).join("kernel.ttir");
+        let read = tilewright::ttir::read(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let kernel = program.kernel.unwrap();
+        let [ours, theirs] = [program.func.unwrap(), read.funcs[0].clone()].map(|mut func| {
+            simplify::canonicalise(&mut func);
+            simplify::order(&mut func);
+            verify(&func).unwrap_or_else(|errors| panic!("{}, in order: {}", program.folder, errors[0]));
+            TileKernel::new(func, kernel.num_warps(), kernel.settings()).unwrap().compile(Arch::Sm90a).unwrap()
+        });
+        assert_eq!(ours.meta, theirs.meta, "{}", program.folder);
+        if ours.ptx != theirs.ptx {
+            let lines = |text: &str| text.lines().count();
+            other.push(format!("{}: {} and {} lines", program.folder, lines(&ours.ptx), lines(&theirs.ptx)));
+        }
+    }
+    assert!(other.is_empty(), "{}", other.join("\n"));
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! The programs, with the parameters that the corpus was made with.
 
+#![allow(dead_code, reason = "each test binary takes what it needs")]
+
+use tilewright::generate::TileKernel;
 use tilewright::kernels::cholesky::tiles::{batch2048, micro, moves, panel, trailing, whole};
 use tilewright::kernels::kda::tiles::InterSolve;
 use tilewright::kernels::mx::tiles::{per_tensor, quant, update};
@@ -11,6 +14,7 @@ use tilewright::tile::{Func, Scalar};
 pub struct Program {
     pub folder: &'static str,
     pub func: Result<Func, ProgramError>,
+    pub kernel: Result<TileKernel, ProgramError>,
 }
 
 fn trailing(n: u32, depth: u32, precision: InputPrecision, halves: bool) -> trailing::Trailing {
@@ -63,7 +67,7 @@ pub fn kda(precision: InputPrecision, safe_gate: bool, varlen: bool) -> InterSol
 /// Every kernel of the corpus.
 pub fn all() -> Vec<Program> {
     fn made(folder: &'static str, program: impl TileProgram) -> Program {
-        Program { folder, func: program.program() }
+        Program { folder, func: program.program(), kernel: program.kernel() }
     }
     vec![
         made("chol_batched_kernel", whole::CholBatched { n: 32 }),

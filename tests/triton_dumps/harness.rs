@@ -1,24 +1,39 @@
 //! Launches one kernel of the corpus, for both architectures, on the emulator with all checks on.
 //!
-//! With feature `llvm` each test runs once more for each architecture with PTX that our own compiler made of the kernel's
-//! `.ttir`, where it can: Triton's kernel and ours have one oracle.
+//! Each test runs once more for each of our architectures with the PTX under `generated/` of the program that stands in for
+//! the kernel, and with feature `llvm` again with what our own compiler makes of the kernel's `.ttir`: Triton's kernel and ours
+//! have one oracle.
 //!
 //! The files are found through `TILEWRIGHT_TRITON_CORPUS`, or at `../shared/triton/dumps` beside the repository.
 
+#[path = "../tile_programs/programs.rs"]
+mod programs;
+
 use tilewright::emulate::{Kernel, LaunchConfig, Memory, Options, launch};
 
-/// The architectures of the corpus, and what our compiler makes of it for ours.
+/// The architectures of the corpus, what our compiler makes of it for ours, and what of our own programs is checked in.
 #[cfg(feature = "llvm")]
-pub const ARCHS: [&str; 5] = ["sm_90", "sm_100", "ours/sm_80", "ours/sm_90a", "ours/sm_100a"];
-/// The architectures of the corpus.
+pub const ARCHS: [&str; 8] = [
+    "sm_90",
+    "sm_100",
+    "ours/sm_80",
+    "ours/sm_90a",
+    "ours/sm_100a",
+    "generated/sm_80",
+    "generated/sm_90a",
+    "generated/sm_100a",
+];
+/// The architectures of the corpus, and those for which our own programs are checked in.
 #[cfg(not(feature = "llvm"))]
-pub const ARCHS: [&str; 2] = ["sm_90", "sm_100"];
+pub const ARCHS: [&str; 5] = ["sm_90", "sm_100", "generated/sm_80", "generated/sm_90a", "generated/sm_100a"];
 
 /// The same without what has no FP8.
 #[cfg(feature = "llvm")]
-pub const ARCHS_WITH_FP8: [&str; 4] = ["sm_90", "sm_100", "ours/sm_90a", "ours/sm_100a"];
+pub const ARCHS_WITH_FP8: [&str; 6] =
+    ["sm_90", "sm_100", "ours/sm_90a", "ours/sm_100a", "generated/sm_90a", "generated/sm_100a"];
+/// The same without what has no FP8.
 #[cfg(not(feature = "llvm"))]
-pub const ARCHS_WITH_FP8: [&str; 2] = ARCHS;
+pub const ARCHS_WITH_FP8: [&str; 4] = ["sm_90", "sm_100", "generated/sm_90a", "generated/sm_100a"];
 
 /// A kernel as it is launched.
 struct Built {
@@ -40,7 +55,7 @@ fn triton(arch: &str, kernel: &str) -> Built {
 /// Our PTX of `kernel`'s `.ttir`.
 #[cfg(feature = "llvm")]
 fn ours(arch: &str, kernel: &str) -> Built {
-    use tilewright::compile::{Options, compile};
+    use tilewright::generate::TileKernel;
     let arch: tilewright::ptx::Arch = arch.parse().unwrap();
     let corpus = crate::support::corpus::triton().expect("the test asked for the corpus first");
     // Triton's IR is the same for every target.
@@ -49,9 +64,11 @@ fn ours(arch: &str, kernel: &str) -> Built {
     let meta: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(folder.join("kernel.json")).unwrap()).unwrap();
     let program = tilewright::ttir::read(&text).unwrap_or_else(|error| panic!("{kernel}: {error}"));
-    let func = program.kernels().next().unwrap();
-    let options = Options { num_warps: meta["num_warps"].as_u64().unwrap() as u32, ..Options::new(arch) };
-    let made = compile(func, &options).unwrap_or_else(|error| panic!("{kernel} for {arch:?}: {error}"));
+    let func = program.kernels().next().unwrap().clone();
+    let num_warps = meta["num_warps"].as_u64().unwrap() as u32;
+    let made = TileKernel::new(func, num_warps, &serde_json::json!({}))
+        .and_then(|kernel| kernel.compiled(arch))
+        .unwrap_or_else(|error| panic!("{kernel}: {error}"));
     if let Some(folder) = std::env::var_os("TILEWRIGHT_KEEP_PTX") {
         let folder = std::path::Path::new(&folder).join(arch.name());
         std::fs::create_dir_all(&folder).unwrap();
@@ -59,7 +76,16 @@ fn ours(arch: &str, kernel: &str) -> Built {
         let meta = serde_json::to_string(&made.triton_meta()).unwrap();
         std::fs::write(folder.join(format!("{kernel}.json")), meta).unwrap();
     }
-    Built { ptx: made.ptx, shared: made.meta.shared }
+    Built { shared: made.meta.shared, ptx: made.ptx }
+}
+
+/// What is checked in of the program that stands in for `kernel`.
+fn generated(arch: &str, kernel: &str) -> Built {
+    let arch: tilewright::ptx::Arch = arch.parse().unwrap();
+    let program = programs::all().into_iter().find(|program| program.folder == kernel);
+    let program = program.unwrap_or_else(|| panic!("no program stands in for {kernel}"));
+    let made = program.kernel.unwrap().checked_in(arch).unwrap_or_else(|| panic!("{kernel} for {arch} is not there"));
+    Built { shared: made.meta.kernels[0].shared, ptx: made.ptx }
 }
 
 /// A run-time argument.
@@ -127,10 +153,12 @@ pub fn try_run(
     grid: [u32; 3],
     options: &Options,
 ) -> Result<Outputs, tilewright::emulate::Error> {
-    #[cfg(feature = "llvm")]
-    let built = arch.strip_prefix("ours/").map_or_else(|| triton(arch, kernel), |arch| ours(arch, kernel));
-    #[cfg(not(feature = "llvm"))]
-    let built = triton(arch, kernel);
+    let built = match arch.split_once('/') {
+        #[cfg(feature = "llvm")]
+        Some(("ours", arch)) => ours(arch, kernel),
+        Some((_, arch)) => generated(arch, kernel),
+        None => triton(arch, kernel),
+    };
     let decoded = Kernel::new(&built.ptx, None).unwrap_or_else(|error| panic!("{arch}/{kernel}: {error}"));
     let memory = Memory::new();
     let (mut params, mut buffers) = (Vec::new(), Vec::new());

@@ -26,11 +26,14 @@ enum Task {
         #[arg(long)]
         fast: bool,
     },
-    /// Write the PTX of the standard specialisations under generated/, and its resource table.
+    /// Write the PTX of the standard specialisations under generated/, and its resource table. Installs LLVM if it is not there.
     Generate {
         /// Change nothing; fail if a file is missing, stale or not ours.
         #[arg(long)]
         check: bool,
+        /// Leave the resource table, which ptxas makes, as it is.
+        #[arg(long)]
+        tree_only: bool,
     },
     /// Assemble everything under generated/ with ptxas and write generated/resources.md; a spill is a failure.
     Assemble {
@@ -53,8 +56,8 @@ fn root() -> PathBuf {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Test { fast } => suite::run(fast),
-        Task::Generate { check } => generate::run(check)
-            .and_then(|()| if tools::ptxas_present().is_some() { assemble::run(check) } else { Ok(()) }),
+        Task::Generate { check, tree_only } => generate::run(check)
+            .and_then(|()| if !tree_only && tools::ptxas_present().is_some() { assemble::run(check) } else { Ok(()) }),
         Task::Assemble { every: true, .. } => assemble::every(),
         Task::Assemble { check, .. } => assemble::run(check),
     };

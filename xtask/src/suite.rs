@@ -83,7 +83,7 @@ pub fn run(fast: bool) -> Result<()> {
     );
     let mut tests = vec!["test", "--workspace", "--no-fail-fast"];
     if tools::llvm_present().is_some() {
-        tests.extend(["--features", "tilewright/llvm"]);
+        tests.extend(["--features", "tilewright/llvm,xtask/llvm"]);
     }
     suite.cargo("tests", &tests, &variables);
     suite.summary()

@@ -123,6 +123,11 @@ impl Decoder {
             Ok(from) => from,
             Err(message) => return self.refuse(message),
         };
+        // A narrow integer may lie in a wide register, whose low bits it is.
+        let widened = from.bits() < 64
+            && operands.len() == 2
+            && matches!((from, to), (Ty::U(_) | Ty::S(_), Ty::U(_) | Ty::S(_)))
+            && matches!(self.src(&operands[1], from)?, Reg::R64(_));
         let is_pair = matches!(to, Ty::F16x2 | Ty::Bf16x2 | Ty::E4m3x2 | Ty::E5m2x2);
         let alu = match (mode, operands.len()) {
             (Some(mode), 3) if is_pair && from == Ty::F32 => pair_alu(to, from, mode, after),
@@ -131,20 +136,16 @@ impl Decoder {
                 (!sat && !after.satfinite).then(|| widen_pair(from, after.relu))
             }
             (Some(mode), 2) if to == Ty::Tf32 && from == Ty::F32 => to_tf32(mode, after),
+            (None, 2) if widened => integer_alu(to, from, after.sat, true),
             (_, 2) => convert_alu(to, from, mode, after),
             _ => None,
         };
         let Some(alu) = alu else { return self.refuse(unknown) };
-        let mut alu = alu;
         let mut src = [0; 4];
         for (place, operand) in operands[1..].iter().enumerate() {
-            src[place] = match (self.src(operand, from)?, low_part(to, from)) {
-                (Reg::R32(slot), _) => slot,
-                (Reg::R64(slot), _) if from.bits() == 64 => slot,
-                (Reg::R64(slot), Some(low)) if !sat => {
-                    alu = low;
-                    slot
-                }
+            src[place] = match self.src(operand, from)? {
+                Reg::R32(slot) => slot,
+                Reg::R64(slot) if widened || from.bits() == 64 => slot,
                 _ => return self.refuse("the source is wider than its type"),
             };
         }
@@ -220,27 +221,11 @@ impl Decoder {
     }
 }
 
-/// The low part of a wide register, as an integer of type `from`, to a wide integer.
-fn low_part(to: Ty, from: Ty) -> Option<Alu> {
-    if !matches!(to, Ty::U(64) | Ty::S(64)) {
-        return None;
-    }
-    Some(match from {
-        Ty::U(8) => Alu::W1(f!(u64 => u64; |a| u64::from(a as u8))),
-        Ty::U(16) => Alu::W1(f!(u64 => u64; |a| u64::from(a as u16))),
-        Ty::U(32) => Alu::W1(f!(u64 => u64; |a| u64::from(a as u32))),
-        Ty::S(8) => Alu::W1(f!(i64 => i64; |a| i64::from(a as i8))),
-        Ty::S(16) => Alu::W1(f!(i64 => i64; |a| i64::from(a as i16))),
-        Ty::S(32) => Alu::W1(f!(i64 => i64; |a| i64::from(a as i32))),
-        _ => return None,
-    })
-}
-
 fn convert_alu(to: Ty, from: Ty, mode: Option<&str>, after: After) -> Option<Alu> {
     let is_integer = |ty: Ty| matches!(ty, Ty::U(_) | Ty::S(_));
     let plain = !after.relu && !after.satfinite;
     match (is_integer(from), is_integer(to), mode) {
-        (true, true, None) if plain => integer_alu(to, from, after.sat),
+        (true, true, None) if plain => integer_alu(to, from, after.sat, false),
         // Saturation of singles to [0, 1] is done on the result.
         (true, false, Some(mode)) if plain && (!after.sat || to == Ty::F32) => integer_to_float(to, from, mode),
         (false, true, Some(mode)) if plain => match from {
@@ -255,41 +240,48 @@ fn convert_alu(to: Ty, from: Ty, mode: Option<&str>, after: After) -> Option<Alu
     }
 }
 
-fn integer_alu(to: Ty, from: Ty, sat: bool) -> Option<Alu> {
+/// Between integers; `widened` where a source of less than 64 bits is the low end of a 64-bit register.
+fn integer_alu(to: Ty, from: Ty, sat: bool, widened: bool) -> Option<Alu> {
     macro_rules! cell {
-        ($from:ty, $to:ty, $variant:ident) => {
+        ($held:ty as $from:ty, $to:ty, $variant:ident) => {
             Some(if sat {
-                Alu::$variant(f!($from => $to; |a|
-                    i128::from(a).clamp(i128::from(<$to>::MIN), i128::from(<$to>::MAX)) as $to))
+                Alu::$variant(f!($held => $to; |a|
+                    i128::from(a as $from).clamp(i128::from(<$to>::MIN), i128::from(<$to>::MAX)) as $to))
             } else {
-                Alu::$variant(f!($from => $to; |a| a as $to))
+                Alu::$variant(f!($held => $to; |a| a as $from as $to))
             })
         };
     }
     macro_rules! row {
-        ($from:ty, $narrow:ident, $wide:ident) => {
+        ($held:ty as $from:ty, $narrow:ident, $wide:ident) => {
             match to {
-                Ty::U(8) => cell!($from, u8, $narrow),
-                Ty::S(8) => cell!($from, i8, $narrow),
-                Ty::U(16) => cell!($from, u16, $narrow),
-                Ty::S(16) => cell!($from, i16, $narrow),
-                Ty::U(32) => cell!($from, u32, $narrow),
-                Ty::S(32) => cell!($from, i32, $narrow),
-                Ty::U(64) => cell!($from, u64, $wide),
-                Ty::S(64) => cell!($from, i64, $wide),
+                Ty::U(8) => cell!($held as $from, u8, $narrow),
+                Ty::S(8) => cell!($held as $from, i8, $narrow),
+                Ty::U(16) => cell!($held as $from, u16, $narrow),
+                Ty::S(16) => cell!($held as $from, i16, $narrow),
+                Ty::U(32) => cell!($held as $from, u32, $narrow),
+                Ty::S(32) => cell!($held as $from, i32, $narrow),
+                Ty::U(64) => cell!($held as $from, u64, $wide),
+                Ty::S(64) => cell!($held as $from, i64, $wide),
                 _ => None,
             }
         };
     }
-    match from {
-        Ty::U(8) => row!(u8, F1, G1),
-        Ty::S(8) => row!(i8, F1, G1),
-        Ty::U(16) => row!(u16, F1, G1),
-        Ty::S(16) => row!(i16, F1, G1),
-        Ty::U(32) => row!(u32, F1, G1),
-        Ty::S(32) => row!(i32, F1, G1),
-        Ty::U(64) => row!(u64, K1, W1),
-        Ty::S(64) => row!(i64, K1, W1),
+    match (from, widened) {
+        (Ty::U(8), false) => row!(u8 as u8, F1, G1),
+        (Ty::S(8), false) => row!(i8 as i8, F1, G1),
+        (Ty::U(16), false) => row!(u16 as u16, F1, G1),
+        (Ty::S(16), false) => row!(i16 as i16, F1, G1),
+        (Ty::U(32), false) => row!(u32 as u32, F1, G1),
+        (Ty::S(32), false) => row!(i32 as i32, F1, G1),
+        (Ty::U(8), true) => row!(u64 as u8, K1, W1),
+        (Ty::S(8), true) => row!(u64 as i8, K1, W1),
+        (Ty::U(16), true) => row!(u64 as u16, K1, W1),
+        (Ty::S(16), true) => row!(u64 as i16, K1, W1),
+        (Ty::U(32), true) => row!(u64 as u32, K1, W1),
+        (Ty::S(32), true) => row!(u64 as i32, K1, W1),
+        (Ty::U(64), _) => row!(u64 as u64, K1, W1),
+        (Ty::S(64), _) => row!(i64 as i64, K1, W1),
         _ => None,
     }
 }

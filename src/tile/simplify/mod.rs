@@ -18,10 +18,13 @@ mod dce;
 mod evaluate;
 mod fold;
 mod licm;
+mod order;
 mod rewrite;
 mod shapes;
 #[cfg(test)]
 mod tests;
+
+pub use order::order;
 
 use super::Func;
 

@@ -1,5 +1,7 @@
 //! Matrices of order 2048 in place: for each block of columns the diagonal block, the panel below it, the update of the rest.
 
+use serde::Serialize;
+
 use crate::kernels::program::{ProgramError, TileProgram, check, check_extent};
 use crate::tile::Scalar::{F32, I32};
 use crate::tile::build::{KernelBuilder, mask};
@@ -8,7 +10,7 @@ use crate::tile::{Func, InputPrecision};
 use super::{check_order, lower_tile};
 
 /// Factors the diagonal block at (k, k) of each matrix, in place. Grid: matrices. Entry: `a_ptr`, `k`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct DiagonalFactor {
     /// Order of the matrices.
     pub n: u32,
@@ -48,7 +50,7 @@ impl TileProgram for DiagonalFactor {
 
 /// Solves the rows below a factored diagonal block against it, in place. Grid: row blocks × matrices. Entry: `a_ptr`, `k`,
 /// `remaining` (rows below the block).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct PanelSolve {
     /// Order of the matrices.
     pub n: u32,
@@ -92,7 +94,7 @@ impl TileProgram for PanelSolve {
 
 /// Subtracts the panel's product with its transpose from the lower triangle to the right of it, in place. Grid: tiles of the
 /// lower triangle × matrices. Entry: `a_ptr`, `k`, `remaining`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct LowerSchur {
     /// Order of the matrices.
     pub n: u32,
@@ -139,7 +141,7 @@ impl TileProgram for LowerSchur {
 }
 
 /// Zeros above the diagonals of all matrices. Grid: `grid`. Entry: `a_ptr`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct ClearUpper {
     /// Elements of all matrices.
     pub total: u32,

@@ -4,6 +4,8 @@
 //! another; the trailing update is one sum of four outer products. Row p of L is final after its step, so the inverse X grows
 //! with it: X[p, :] = (I[p, :] − L[p, :p]·X[:p, :]) / l_pp, four rows a step, the terms inside the pivot block from the scalars.
 
+use serde::Serialize;
+
 use crate::kernels::program::{ProgramError, TileProgram};
 use crate::tile::Func;
 use crate::tile::Scalar::{F32, I32, I64};
@@ -14,7 +16,7 @@ use super::{check_order, tile_offsets};
 /// L of the 32×32 block at (k, k) of each matrix, and X = L⁻¹ to `inv`.
 ///
 /// Entry: `out_ptr`, `inv_ptr`, `src_ptr`, `k`. Grid: matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct MicroPotrf32 {
     /// Order of the matrices.
     pub n: u32,

@@ -1,5 +1,7 @@
 //! Inverses of diagonal blocks by columns, and block moves: for the orders that do not fit otherwise.
 
+use serde::Serialize;
+
 use crate::kernels::program::{ProgramError, TileProgram, check, check_extent};
 use crate::tile::Func;
 use crate::tile::Scalar::{F16, F32, I32, I64};
@@ -7,7 +9,7 @@ use crate::tile::build::{KernelBuilder, mask};
 
 /// The inverses of the diagonal blocks of one lower triangular matrix, one column of one block a program, by forward
 /// substitution. Grid: blocks × `block`. Entry: `lower_ptr`, `inverse_ptr`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct TriangularInverseLeaf {
     /// Order of the matrix.
     pub n: u32,
@@ -49,7 +51,7 @@ impl TileProgram for TriangularInverseLeaf {
 /// out = src − prod, or a copy, by blocks, with rows that are contiguous and 64-bit offsets.
 ///
 /// Entry: `src_ptr`, `prod_ptr`, `out_ptr`, `rows`, `cols`, `stride_src_m`, `stride_out_m`. Grid: row blocks × column blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct BlockMove {
     /// `prod`, contiguous, is subtracted.
     pub product: bool,

@@ -2,6 +2,8 @@
 //!
 //! `inv` holds the inverse of the 32×32 diagonal block of each matrix (1024 elements a matrix), made by [`super::micro`].
 
+use serde::Serialize;
+
 use crate::kernels::program::{ProgramError, TileProgram, check, check_extent};
 use crate::tile::Scalar::{F32, I32, I64};
 use crate::tile::build::{Dot, KernelBuilder, Tile, mask};
@@ -12,7 +14,7 @@ use super::{check_order, check_precision, inverse_tile, tile_offsets};
 /// L[i, k..k+32] = A[i, k..k+32]·D⁻ᵀ for all rows below the diagonal block D, and zeros in the mirror image above the diagonal.
 ///
 /// Entry: `out_ptr`, `inv_ptr`, `src_ptr`, `k`, `remaining` (rows below the block). Grid: row tiles × matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct PanelApply32 {
     /// Order of the matrices.
     pub n: u32,
@@ -101,7 +103,7 @@ impl<'k> InnerUpdate<'k> {
 /// T[rows, k+32 ..] −= L[rows, k..k+32]·L[cols, k..k+32]ᵀ for `width` columns, 128 of them a program.
 ///
 /// Entry: `out_ptr`, `src_ptr`, `k`, `width`, `remaining`. Grid: row tiles × matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct PanelInner32 {
     /// Order of the matrices.
     pub n: u32,
@@ -136,7 +138,7 @@ impl TileProgram for PanelInner32 {
 /// [`PanelInner32`] in tiles of 64×64: a quarter of the live accumulator, which then fits the registers.
 ///
 /// Entry as there. Grid: (row tiles · `column_tiles`) × matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct PanelInner32Subtile64 {
     /// Order of the matrices.
     pub n: u32,
@@ -173,7 +175,7 @@ impl TileProgram for PanelInner32Subtile64 {
 /// [`PanelApply32`] and [`PanelInner32`] at once for the few rows of a 128-wide diagonal block that lie below the pivot block.
 ///
 /// Entry: `out_ptr`, `dinv_ptr`, `src_ptr`, `k`, `nrows`. Grid: matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct DiagonalBlockStep {
     /// Order of the matrices.
     pub n: u32,
@@ -229,7 +231,7 @@ impl TileProgram for DiagonalBlockStep {
 ///
 /// Entry: `out_ptr`, `dinv_ptr` (the four inverses, `dinv_stride` apart), `src_ptr`, `j`, `nrows`, `dinv_stride`. Grid: row
 /// tiles × matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct PanelFused128 {
     /// Order of the matrices.
     pub n: u32,

@@ -1,5 +1,7 @@
 //! The symmetric update to the right of a panel, and the zeros above the diagonal.
 
+use serde::Serialize;
+
 use crate::kernels::program::{ProgramError, TileProgram, check, check_extent};
 use crate::tile::Scalar::{F16, F32, I32, I64};
 use crate::tile::build::{Dot, KernelBuilder, mask};
@@ -11,7 +13,7 @@ use super::{check_order, check_precision, lower_tile, tile_offsets};
 ///
 /// Entry: `out_ptr`, `src_ptr` (what is read in the place of `out` the first time), `j` (the panel's first column),
 /// `remaining` (rows below the panel). Grid: tiles of the lower triangle × matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Trailing {
     /// Order of the matrices.
     pub n: u32,
@@ -70,7 +72,7 @@ impl TileProgram for Trailing {
 }
 
 /// Zeros above the diagonals, tile by tile of the upper triangle. Grid: tiles of a triangle × matrices. Entry: `out_ptr`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct ClearUpperTiles {
     /// Order of the matrices.
     pub n: u32,

@@ -1,5 +1,7 @@
 //! Whole matrices, one program each, in registers.
 
+use serde::Serialize;
+
 use crate::kernels::program::{ProgramError, TileProgram, check_extent};
 use crate::tile::Func;
 use crate::tile::Scalar::{F32, I32, I64};
@@ -8,7 +10,7 @@ use crate::tile::build::KernelBuilder;
 /// L of A = L·Lᵀ, right-looking, one column a step. The upper triangle of L is zero.
 ///
 /// Entry: `A_ptr`, `L_ptr`, strides of the batch and of the rows of A, those of L (columns are contiguous). Grid: matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct CholBatched {
     /// Order of the matrices: a power of two from 2 to 128.
     pub n: u32,
@@ -48,7 +50,7 @@ impl TileProgram for CholBatched {
 /// L of A = L·Lᵀ, two columns a step: half as many steps in a row. The upper triangle of L is zero.
 ///
 /// Entry: `A_ptr`, `L_ptr`, contiguous. Grid: matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Chol32Rank2 {
     /// Order of the matrices: a power of two from 2 to 128.
     pub n: u32,

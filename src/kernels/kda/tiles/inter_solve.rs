@@ -13,9 +13,11 @@
 //! One program a chunk and head; rows past the end of a sequence are neither read nor written. The live state is ten blocks of
 //! singles and six operand tiles.
 
+use serde::Serialize;
+
 use crate::kernels::program::{ProgramError, TileProgram, check, check_extent};
 use crate::tile::Scalar::{self, Bf16, F16, F32, I32, I64};
-use crate::tile::build::{Access, Dot, KernelBuilder, Tile, boundary, mask};
+use crate::tile::build::{Access, Dot, KernelBuilder, Operand, Tile, boundary, mask};
 use crate::tile::{Func, InputPrecision};
 
 /// Sub-chunks of a chunk.
@@ -27,7 +29,7 @@ const BELOW: usize = SUBS * (SUBS - 1) / 2;
 ///
 /// Entry: `q`, `k`, `g`, `beta`, `Aqk`, `Akkd`, `Akk`, `scale`, (varlen: `cu_seqlens`, `chunk_indices`), `T`. Grid: chunks ×
 /// batch·value heads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct InterSolve {
     /// Heads of q and k.
     pub heads: u32,
@@ -53,20 +55,79 @@ pub struct InterSolve {
 
 impl InterSolve {
     fn validate(&self) -> Result<(), ProgramError> {
-        use InputPrecision::{Ieee, Tf32, Tf32x3};
         let name = Self::NAME;
         check(name, "heads", self.heads, (1..=4096).contains(&self.heads), "it must be from 1 to 4096")?;
         let holds = self.value_heads.is_multiple_of(self.heads) && (1..=4096).contains(&self.value_heads);
         check(name, "value_heads", self.value_heads, holds, "it must be a multiple of heads, and 4096 at most")?;
         check(name, "key_dim", self.key_dim, (1..=1024).contains(&self.key_dim), "it must be from 1 to 1024")?;
-        check_extent(name, "block_k", self.block_k, 16, 128)?;
         check_extent(name, "sub_chunk", self.sub_chunk, 16, 64)?;
-        let holds = matches!(self.precision, Ieee | Tf32 | Tf32x3);
-        check(name, "precision", self.precision.name(), holds, "it must be ieee, tf32 or tf32x3")?;
-        for (parameter, scalar) in [("io", self.io), ("beta", self.beta)] {
-            check(name, parameter, scalar, matches!(scalar, Bf16 | F16 | F32), "it must be bf16, f16 or f32")?;
-        }
-        Ok(())
+        check_common(name, self.block_k, self.precision, self.io, self.beta)
+    }
+}
+
+fn check_common(
+    name: &'static str,
+    block_k: u32,
+    precision: InputPrecision,
+    io: Scalar,
+    beta: Scalar,
+) -> Result<(), ProgramError> {
+    use InputPrecision::{Ieee, Tf32, Tf32x3};
+    check_extent(name, "block_k", block_k, 16, 128)?;
+    let holds = matches!(precision, Ieee | Tf32 | Tf32x3);
+    check(name, "precision", precision.name(), holds, "it must be ieee, tf32 or tf32x3")?;
+    for (parameter, scalar) in [("io", io), ("beta", beta)] {
+        check(name, parameter, scalar, matches!(scalar, Bf16 | F16 | F32), "it must be bf16, f16 or f32")?;
+    }
+    Ok(())
+}
+
+/// The solve with the numbers of heads and channels at run time and offsets of 64 bits: one kernel for every shape.
+///
+/// Entry: as [`InterSolve`]'s, then `H`, `HV`, `K`, where K is a multiple of 16. Sub-chunks have 16 tokens. Grid: chunks × batch·value
+/// heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct AnyInterSolve {
+    /// Channels that are taken at a time: a power of two from 16 to 128.
+    pub block_k: u32,
+    /// Sequences of different lengths, packed along T.
+    pub varlen: bool,
+    /// `Akkd` holds inverses already.
+    pub safe_gate: bool,
+    /// How the block products of the inverse are made.
+    pub precision: InputPrecision,
+    /// The type of q, k, Aqk and Akk: `bf16`, `f16` or `f32`.
+    pub io: Scalar,
+    /// The type of β.
+    pub beta: Scalar,
+}
+
+impl AnyInterSolve {
+    /// The channels at a time of the programs that come compiled.
+    pub const BLOCK_K: u32 = 64;
+}
+
+/// What both programs are built from.
+#[derive(Clone, Copy)]
+struct Config {
+    /// H, HV and K, where they are fixed; else they are parameters, and offsets have 64 bits.
+    fixed: Option<[u32; 3]>,
+    block_k: u32,
+    sub_chunk: u32,
+    varlen: bool,
+    safe_gate: bool,
+    precision: InputPrecision,
+    io: Scalar,
+    beta: Scalar,
+}
+
+/// a·b, folded where both are known.
+fn times<'k>(a: Operand<'k>, b: Operand<'k>) -> Operand<'k> {
+    match (a, b) {
+        (Operand::Int(a), Operand::Int(b)) => Operand::Int(a * b),
+        (Operand::Tile(a), b) => (a * b).into(),
+        (a, Operand::Tile(b)) => (b * a).into(),
+        (a, _) => a,
     }
 }
 
@@ -80,6 +141,8 @@ struct Chunk<'k> {
     /// Tokens of a sub-chunk, and their numbers.
     sub: u32,
     o: Tile<'k>,
+    /// Which of a sub-chunk's tokens the sequence has.
+    inside: [Tile<'k>; SUBS],
     q: Tile<'k>,
     k: Tile<'k>,
     g: Tile<'k>,
@@ -89,20 +152,35 @@ struct Chunk<'k> {
     aqk: Tile<'k>,
     akkd: Tile<'k>,
     akk: Tile<'k>,
-    config: InterSolve,
+    heads: Operand<'k>,
+    value_heads: Operand<'k>,
+    key_dim: Operand<'k>,
+    config: Config,
 }
 
 impl<'k> Chunk<'k> {
+    /// A number of tokens as the factor of an offset.
+    fn offset(&self, tokens: Tile<'k>) -> Tile<'k> {
+        if self.config.fixed.is_some() { tokens } else { tokens.to(I64) }
+    }
+
     /// `rows` × `columns` of an array of `width` columns, whose rows are `pitch` apart.
-    fn window(&self, base: Tile<'k>, width: u32, pitch: u32, corner: (Tile<'k>, Tile<'k>), columns: u32) -> Tile<'k> {
+    fn window(
+        &self,
+        base: Tile<'k>,
+        width: Operand<'k>,
+        pitch: Operand<'k>,
+        corner: (Tile<'k>, Tile<'k>),
+        columns: u32,
+    ) -> Tile<'k> {
         let (row, column) = corner;
         self.t.make_block_ptr(base, (self.tokens, width), (pitch, 1), (row, column), &[self.sub, columns], &[1, 0])
     }
 
     /// One sub-chunk's channels from `channel` on, of a keys' array.
-    fn channels(&self, base: Tile<'k>, heads: u32, sub: usize, channel: Tile<'k>) -> Tile<'k> {
-        let InterSolve { key_dim, block_k, .. } = self.config;
-        let window = self.window(base, key_dim, heads * key_dim, (self.first[sub], channel), block_k);
+    fn channels(&self, base: Tile<'k>, heads: Operand<'k>, sub: usize, channel: Tile<'k>) -> Tile<'k> {
+        let pitch = times(heads, self.key_dim);
+        let window = self.window(base, self.key_dim, pitch, (self.first[sub], channel), self.config.block_k);
         self.t.load_with(window, within()).to(F32)
     }
 
@@ -110,14 +188,15 @@ impl<'k> Chunk<'k> {
     fn block(&self, base: Tile<'k>, row: usize, column: usize) -> Tile<'k> {
         let width = self.sub * SUBS as u32;
         let column = self.t.constant(self.sub * column as u32, I32);
-        self.window(base, width, self.config.value_heads * width, (self.first[row], column), self.sub)
+        let pitch = times(self.value_heads, width.into());
+        self.window(base, width.into(), pitch, (self.first[row], column), self.sub)
     }
 
     /// A diagonal block as it was given.
     fn diagonal(&self, sub: usize) -> Tile<'k> {
         let zero = self.t.constant(0, I32);
-        let window =
-            self.window(self.akkd, self.sub, self.config.value_heads * self.sub, (self.first[sub], zero), self.sub);
+        let (width, pitch) = (self.sub.into(), times(self.value_heads, self.sub.into()));
+        let window = self.window(self.akkd, width, pitch, (self.first[sub], zero), self.sub);
         self.t.load_with(window, within()).to(F32)
     }
 
@@ -148,14 +227,32 @@ impl TileProgram for InterSolve {
 
     fn program(&self) -> Result<Func, ProgramError> {
         self.validate()?;
+        let Self { heads, value_heads, key_dim, block_k, sub_chunk, varlen, safe_gate, precision, io, beta } = *self;
+        let fixed = Some([heads, value_heads, key_dim]);
         let t = KernelBuilder::new(Self::NAME);
-        build(&t, *self);
+        build(&t, Config { fixed, block_k, sub_chunk, varlen, safe_gate, precision, io, beta });
         Ok(t.finish()?)
     }
 }
 
-fn build(t: &KernelBuilder, config: InterSolve) {
-    let InterSolve { heads, value_heads, key_dim, sub_chunk: sub, io, .. } = config;
+impl TileProgram for AnyInterSolve {
+    const NAME: &'static str = "kda_inter_solve";
+
+    fn num_warps(&self) -> u32 {
+        4
+    }
+
+    fn program(&self) -> Result<Func, ProgramError> {
+        let Self { block_k, varlen, safe_gate, precision, io, beta } = *self;
+        check_common(Self::NAME, block_k, precision, io, beta)?;
+        let t = KernelBuilder::new(Self::NAME);
+        build(&t, Config { fixed: None, block_k, sub_chunk: 16, varlen, safe_gate, precision, io, beta });
+        Ok(t.finish()?)
+    }
+}
+
+fn build(t: &KernelBuilder, config: Config) {
+    let Config { sub_chunk: sub, io, .. } = config;
     let chunk_len = sub * SUBS as u32;
     let [q, k] = ["q", "k"].map(|name| t.pointer(name, io));
     let (g, beta) = (t.pointer("g", F32), t.pointer("beta", config.beta));
@@ -163,31 +260,47 @@ fn build(t: &KernelBuilder, config: InterSolve) {
     let scale = t.scalar("scale", F32);
     let packed = config.varlen.then(|| (t.pointer("cu_seqlens", I64), t.pointer("chunk_indices", I64)));
     let tokens = t.scalar("T", I32);
+    let wide = config.fixed.is_none();
+    let [heads, value_heads, key_dim] = match config.fixed {
+        Some(numbers) => numbers.map(Operand::from),
+        None => [t.scalar("H", I32), t.scalar("HV", I32), t.scalar_by_16("K", I32)].map(Operand::from),
+    };
 
     let (mut chunk, batch_head) = (t.program_id(0), t.program_id(1));
     let (batch, value_head) = (batch_head / value_heads, batch_head % value_heads);
-    let head = value_head / (value_heads / heads);
+    let group = match (heads, value_heads) {
+        (Operand::Int(heads), Operand::Int(value_heads)) => Operand::Int(value_heads / heads),
+        (heads, Operand::Tile(value_heads)) => (value_heads / heads).into(),
+        (_, value_heads) => value_heads,
+    };
+    let head = value_head / group;
     let (begin, tokens) = match packed {
         Some((cu_seqlens, chunk_indices)) => {
             let sequence = t.load(chunk_indices + chunk * 2).to(I32);
             chunk = t.load(chunk_indices + chunk * 2 + 1).to(I32);
-            let begin = t.load(cu_seqlens + sequence).to(I32);
-            let end = t.load(cu_seqlens + sequence + 1).to(I32);
-            (begin, end - begin)
+            let [begin, end] = [cu_seqlens + sequence, cu_seqlens + sequence + 1].map(|place| {
+                let token = t.load(place);
+                if wide { token } else { token.to(I32) }
+            });
+            (begin, (end - begin).to(I32))
         }
+        None if wide => (batch.to(I64) * tokens, tokens),
         None => (batch * tokens, tokens),
     };
     let start = chunk * chunk_len;
     t.return_if(start.ge(tokens));
 
+    let first: [Tile; SUBS] = std::array::from_fn(|index| start + sub * index as u32);
+    let o = t.arange(0, sub as i32);
     let at = begin * value_heads + value_head;
     let at_key = (begin * heads + head) * key_dim;
     let chunk = Chunk {
         t,
         tokens,
-        first: std::array::from_fn(|index| start + sub * index as u32),
+        first,
         sub,
-        o: t.arange(0, sub as i32),
+        o,
+        inside: first.map(|first| (first + o).lt(tokens)),
         q: q + at_key,
         k: k + at_key,
         g: g + at * key_dim,
@@ -196,6 +309,9 @@ fn build(t: &KernelBuilder, config: InterSolve) {
         aqk: aqk + at * chunk_len,
         akkd: akkd + at * sub,
         akk: akk + at * chunk_len,
+        heads,
+        value_heads,
+        key_dim,
         config,
     };
     let sums = off_diagonal(&chunk);
@@ -212,13 +328,18 @@ fn build(t: &KernelBuilder, config: InterSolve) {
 /// The sums over the channels of all blocks below the diagonal.
 fn off_diagonal<'k>(chunk: &Chunk<'k>) -> Sums<'k> {
     let t = chunk.t;
-    let InterSolve { key_dim, block_k, sub_chunk: sub, .. } = chunk.config;
+    let Config { block_k, sub_chunk: sub, .. } = chunk.config;
     let zeros = t.zeros(&[sub, sub], F32);
-    t.range(0, key_dim.div_ceil(block_k), 1, [zeros; 2 * BELOW], |step, sums| {
+    let steps = match chunk.key_dim {
+        Operand::Tile(key_dim) => ((key_dim + (block_k - 1)) / block_k).into(),
+        Operand::Int(key_dim) => Operand::Int((key_dim + i64::from(block_k) - 1) / i64::from(block_k)),
+        other => other,
+    };
+    t.range(0, steps, 1, [zeros; 2 * BELOW], |step, sums| {
         let channel = step * block_k;
         let columns = [(
-            chunk.channels(chunk.k, chunk.config.heads, 0, channel),
-            chunk.channels(chunk.g, chunk.config.value_heads, 0, channel),
+            chunk.channels(chunk.k, chunk.heads, 0, channel),
+            chunk.channels(chunk.g, chunk.value_heads, 0, channel),
         )];
         rows_from(chunk, 1, channel, &columns, sums)
     })
@@ -233,7 +354,8 @@ fn rows_from<'k>(
     columns: &[(Tile<'k>, Tile<'k>)],
     sums: Sums<'k>,
 ) -> Sums<'k> {
-    let InterSolve { heads, value_heads, key_dim, block_k, .. } = chunk.config;
+    let Chunk { heads, value_heads, key_dim, .. } = *chunk;
+    let block_k = chunk.config.block_k;
     let t = chunk.t;
     if row == SUBS {
         return sums;
@@ -244,10 +366,9 @@ fn rows_from<'k>(
         let g = chunk.channels(chunk.g, value_heads, row, channel);
         // The gate of the row's first token: both factors are scaled about it.
         let channels = channel + t.arange(0, block_k as i32);
-        let middle = chunk.g + chunk.first[row] * (value_heads * key_dim) + channels;
+        let middle = chunk.g + chunk.offset(chunk.first[row]) * times(value_heads, key_dim) + channels;
         let middle = t.load_with(middle, mask(channels.lt(key_dim)).other(0)).row();
-        let tokens = chunk.first[row] + chunk.o;
-        let left = t.where_(tokens.lt(chunk.tokens).col(), (g - middle).exp2(), 0).named("left");
+        let left = t.where_(chunk.inside[row].col(), (g - middle).exp2(), 0).named("left");
         let (q_left, k_left) = (q * left, k * left);
         for (column, &(k, g)) in columns.iter().enumerate() {
             let right = (k * (middle - g).exp2()).trans();
@@ -270,7 +391,7 @@ fn finish_off_diagonal<'k>(chunk: &Chunk<'k>, sums: Sums<'k>, scale: Tile<'k>) -
                 let block = (sums[2 * below(row, column)] * scale).to(chunk.config.io);
                 t.store_with(chunk.block(chunk.aqk, row, column), block, within());
             }
-            let pitch = chunk.config.value_heads;
+            let pitch = chunk.value_heads;
             let beta = chunk.beta + chunk.first_beta.0 + chunk.first_beta.1;
             let beta = t.make_block_ptr(beta, (chunk.tokens,), (pitch,), (chunk.first[row],), &[chunk.sub], &[0]);
             let beta = t.load_with(beta, boundary(&[0])).to(F32);
@@ -290,7 +411,7 @@ fn diagonal_inverses<'k>(chunk: &Chunk<'k>) -> [Tile<'k>; SUBS] {
     if chunk.config.safe_gate {
         return blocks;
     }
-    let (sub, pitch) = (chunk.sub, chunk.config.value_heads);
+    let (sub, pitch) = (chunk.sub, chunk.value_heads);
     let o = chunk.o;
     let strictly_lower = o.col().gt(o.row());
     let unit = o.col().eq(o.row());
@@ -303,7 +424,7 @@ fn diagonal_inverses<'k>(chunk: &Chunk<'k>) -> [Tile<'k>; SUBS] {
         index += 1;
         let last = (chunk.tokens - start).minimum(first + sub);
         let [inverse] = t.range(first + 2, last, 1, [block], |i, [inverse]| {
-            let row = -t.load(chunk.akkd + (start + i) * pitch * sub + o);
+            let row = -t.load(chunk.akkd + chunk.offset(start + i) * pitch * sub + o);
             let mut row = t.where_(o.lt(i - first), row, 0.0);
             row += (row.col() * inverse).sum(0);
             [t.where_(o.eq(i - first).col(), row, inverse)]

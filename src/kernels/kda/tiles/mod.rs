@@ -4,4 +4,4 @@
 
 pub mod inter_solve;
 
-pub use inter_solve::InterSolve;
+pub use inter_solve::{AnyInterSolve, InterSolve};

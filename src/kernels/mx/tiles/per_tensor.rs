@@ -1,6 +1,8 @@
 //! One scale for a matrix: the largest magnitude of each tile, and, the host having made the scale, a scaled cast. Two
 //! matrices a launch; the rows of the left one and the columns of the right one are strided, the other axis is contiguous.
 
+use serde::Serialize;
+
 use crate::kernels::program::{ProgramError, TileProgram, check_extent};
 use crate::tile::Func;
 use crate::tile::Scalar::{F8E4M3, F32, I32};
@@ -27,7 +29,7 @@ impl<'k> Side<'k> {
 ///
 /// Entry: `lhs_ptr`, `rhs_ptr`, `lhs_partial_ptr`, `rhs_partial_ptr`, `lhs_rows`, `lhs_columns`, `rhs_rows`, `rhs_columns`,
 /// `lhs_stride_row`, `rhs_stride_column`, tiles in a row and programs of each. Grid: the larger number of programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct TiledAmax {
     /// Elements of a program: a power of two from 32 to 8192.
     pub block: u32,
@@ -73,7 +75,7 @@ impl TileProgram for TiledAmax {
 ///
 /// Entry: `lhs_ptr`, `rhs_ptr`, `quantized_lhs_ptr`, `quantized_rhs_ptr`, `scale_lhs_ptr`, `scale_rhs_ptr`, `lhs_elements`,
 /// `rhs_elements`, `lhs_columns`, `rhs_columns`, `lhs_stride_row`, `rhs_stride_column`. Grid: blocks of the larger matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct ScaleCast {
     /// Elements of a program: a power of two from 32 to 8192.
     pub block: u32,

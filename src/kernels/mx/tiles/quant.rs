@@ -4,6 +4,8 @@
 //! from the bits of the single; a block of zeros gets byte 0. Elements are scaled by an exact power of two and rounded once, to
 //! the nearest even, saturating.
 
+use serde::Serialize;
+
 use crate::kernels::program::{ProgramError, TileProgram, check, check_extent};
 use crate::tile::Func;
 use crate::tile::Scalar::{F8E4M3, F32, I8, I32};
@@ -51,7 +53,7 @@ fn check_blocks(kernel: &'static str, block_m: u32, block_k: u32) -> Result<(), 
 /// The scales in rows, one byte for 32 columns.
 ///
 /// Entry: `x_ptr`, `q_ptr`, `s_ptr`, `stride_xm`, `columns`. Grid: row blocks × column blocks, which tile the matrix exactly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct MxQuant {
     /// Rows of a program: a power of two.
     pub block_m: u32,
@@ -81,7 +83,7 @@ impl TileProgram for MxQuant {
 /// (row mod 32)·16 + (row / 32 mod 4)·4 + scale of each. A program owns a quarter of such a tile.
 ///
 /// Entry and grid as [`MxQuant`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct MxQuantBlocked {
     /// Rows of a program: 32, a quarter of a tile of scales.
     pub block_m: u32,

@@ -1,5 +1,7 @@
 //! A matrix less the product of two MXFP8 matrices.
 
+use serde::Serialize;
+
 use crate::kernels::program::{ProgramError, TileProgram, check_extent};
 use crate::tile::Scalar::{F8E4M3, F32, I8, I32};
 use crate::tile::build::{KernelBuilder, ScaledOperand};
@@ -9,7 +11,7 @@ use crate::tile::{Func, ScaledFormat};
 ///
 /// Entry: `q_lhs_ptr`, `s_lhs_ptr`, `q_rhs_ptr`, `s_rhs_ptr`, `out_ptr`, `M`, `N`, `K`. Grid: tiles of rows × of columns, which
 /// tile the matrix exactly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct MxPanelUpdate {
     /// Rows of a program: a power of two from 16 to 256.
     pub block_m: u32,
