@@ -232,13 +232,14 @@ impl Assignment {
                     _ => Some(home.reshaped(shape)),
                 });
             }
-            kind if kind.is_elementwise() => {
-                if func.ty(result).shape().is_some() && data.operands.iter().any(|operand| self.dear[operand.index()]) {
-                    // Of what is only broadcast (an outer product) nothing is made once and for all: it is made where it is
-                    // wanted, and the narrow tiles that it is made of are what threads exchange.
-                    self.dear[result.index()] = true;
-                    self.home[result.index()] = data.operands.iter().find_map(|&operand| self.home(operand).cloned());
-                }
+            kind if kind.is_elementwise()
+                && func.ty(result).shape().is_some()
+                && data.operands.iter().any(|operand| self.dear[operand.index()]) =>
+            {
+                // Of what is only broadcast (an outer product) nothing is made once and for all: it is made where it is wanted, and
+                // the narrow tiles that it is made of are what threads exchange.
+                self.dear[result.index()] = true;
+                self.home[result.index()] = data.operands.iter().find_map(|&operand| self.home(operand).cloned());
             }
             _ => {}
         }

@@ -336,20 +336,17 @@ impl<'c> Lowering<'_, 'c> {
         self.unpack(&parts, scalar, count, words)
     }
 
-    /// [`Lowering::load_shared`] at this place in the program, for what is to be read step by step. `again`: it is read more
-    /// than once, and neither LLVM nor ptxas is to keep it in registers until then.
+    /// [`Lowering::load_shared`] at this place in the program, for what is to be read step by step.
     pub(super) fn load_shared_here(
         &self,
         count: u32,
         at: PointerValue<'c>,
         scalar: Scalar,
-        again: bool,
     ) -> Result<Registers<'c>, Error> {
         let words = Words::of(count * scalar.bytes());
         let word = self.word_type(words);
         let address = self.builder.build_ptr_to_int(at, self.context.i64_type(), "")?;
-        let volatile = if again { ".volatile" } else { "" };
-        let text = format!("ld{volatile}.shared{} {}, [${}];", words.suffix(), words.list(0), words.count);
+        let text = format!("ld.shared{} {}, [${}];", words.suffix(), words.list(0), words.count);
         let mut constraints = vec![format!("={}", words.letter()); words.count as usize];
         constraints.push("l".to_owned());
         let result: BasicTypeEnum = match words.count {

@@ -5,6 +5,7 @@
 //! lo·hi, hi·lo, then what became NaN is zero (an infinity's low part is NaN; its high product stands), then hi·hi, and c last.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use inkwell::FloatPredicate;
 use inkwell::types::BasicTypeEnum;
@@ -13,7 +14,7 @@ use inkwell::values::{BasicValueEnum, IntValue};
 use super::{Lowering, Registers};
 use crate::compile::Error;
 use crate::compile::assign::{left_bits, product_operands, right_bits, tensor_product};
-use crate::compile::layout::{Exchange, Layout, Side};
+use crate::compile::layout::{Exchange, Layout, Passage, Side};
 use crate::compile::tensor::Mma;
 use crate::tile::{InputPrecision, Op, OpKind, Scalar};
 
@@ -26,22 +27,18 @@ enum Operand<'c> {
 }
 
 /// An operand in shared memory.
-#[derive(Clone)]
 struct Staged<'c> {
     start: IntValue<'c>,
     side: Side,
     scalar: Scalar,
-    /// What was read in this turn through the operand.
+    /// What was read of it.
     read: HashMap<u32, BasicValueEnum<'c>>,
 }
 
-impl Operand<'_> {
-    /// What was read is read again.
-    fn forget(&mut self) {
-        if let Operand::Staged(staged) = self {
-            staged.read.clear();
-        }
-    }
+/// An operand of a product where it comes from: its registers, and its way through shared memory where it takes that.
+struct Source<'c> {
+    registers: Registers<'c>,
+    way: Option<(Layout, Passage, Scalar)>,
 }
 
 /// What of each single goes into a product.
@@ -66,12 +63,12 @@ impl<'c> Lowering<'_, 'c> {
         let made = match tensor_product(self.func, op) {
             Some(mma) => {
                 let thrice = precision == InputPrecision::Tf32x3 && mma.packed == 1;
-                let operands = self.operands(op, [&a_layout, &b_layout])?;
+                let [a, b] = self.sources(op, [&a_layout, &b_layout])?;
                 if thrice {
-                    self.in_three(mma, op, &home, operands, &c)?
+                    self.in_three(mma, op, &home, [&a, &b], &c)?
                 } else {
-                    let [mut a, mut b] = operands;
-                    self.on_tensor_cores(mma, op, &home, [(&mut a, Part::Whole), (&mut b, Part::Whole)], &c)?
+                    let operands = self.operands([(&a, Part::Whole), (&b, Part::Whole)])?;
+                    self.on_tensor_cores(mma, op, &home, operands, &c)?
                 }
             }
             None => {
@@ -152,25 +149,43 @@ impl<'c> Lowering<'_, 'c> {
         })
     }
 
-    /// The operands of a product on tensor cores, in registers or in shared memory.
-    fn operands(&mut self, op: Op, layouts: [&Layout; 2]) -> Result<[Operand<'c>; 2], Error> {
+    /// The operands of a product on tensor cores.
+    fn sources(&mut self, op: Op, layouts: [&Layout; 2]) -> Result<[Source<'c>; 2], Error> {
         let mut made = Vec::new();
-        let mut is_staged = false;
         for (index, layout) in layouts.into_iter().enumerate() {
             let value = self.func.op(op).operands[index];
             let Some(from) = self.layouts.staged(op, index).cloned() else {
-                made.push(Operand::Registers(self.registers(value, layout)?));
+                made.push(Source { registers: self.registers(value, layout)?, way: None });
                 continue;
             };
-            let registers = self.registers(value, &from)?;
             let scalar = self.func.ty(value).number().unwrap_or(Scalar::I64);
             let Exchange::Program(passage) = Exchange::of(&from, layout, scalar.bytes()) else {
                 return Err(Error::Llvm("a staged operand does not go through shared memory".to_owned()));
             };
+            made.push(Source { registers: self.registers(value, &from)?, way: Some((from, passage, scalar)) });
+        }
+        made.try_into().map_err(|_| Error::Llvm("a product has two operands".to_owned()))
+    }
+
+    /// Parts of the operands of one product, in registers or in shared memory.
+    fn operands(&mut self, sources: [(&Source<'c>, Part); 2]) -> Result<[Operand<'c>; 2], Error> {
+        let mut made = Vec::new();
+        let mut is_staged = false;
+        for (source, part) in sources {
+            let registers = match part {
+                Part::Whole => source.registers.clone(),
+                Part::High => self.parts(&source.registers)?.0,
+                Part::Low => self.parts(&source.registers)?.1,
+            };
+            let Some((from, passage, scalar)) = &source.way else {
+                made.push(Operand::Registers(registers));
+                continue;
+            };
             let start = self.program_scratch(passage.elements * scalar.bytes())?;
-            let owns = self.owns(&from)?;
-            self.pass_in(&registers, &passage.store, start, scalar, owns)?;
-            made.push(Operand::Staged(Staged { start, side: passage.load, scalar, read: HashMap::new() }));
+            let owns = self.owns(from)?;
+            self.pass_in(&registers, &passage.store, start, *scalar, owns)?;
+            let side = passage.load.clone();
+            made.push(Operand::Staged(Staged { start, side, scalar: *scalar, read: HashMap::new() }));
             is_staged = true;
         }
         if is_staged {
@@ -182,7 +197,7 @@ impl<'c> Lowering<'_, 'c> {
     /// `count` words of an operand from the word `first`.
     fn words_of(
         &self,
-        (operand, part): &mut (&mut Operand<'c>, Part),
+        operand: &mut Operand<'c>,
         packed: usize,
         first: usize,
         count: usize,
@@ -191,26 +206,13 @@ impl<'c> Lowering<'_, 'c> {
             Operand::Registers(all) => all[first * packed..(first + count) * packed].to_vec(),
             Operand::Staged(staged) => {
                 let members = first * packed..(first + count) * packed;
-                let again = *part != Part::Whole;
-                members
-                    .map(|register| self.staged_register(staged, register as u32, again))
-                    .collect::<Result<_, _>>()?
+                members.map(|register| self.staged_register(staged, register as u32)).collect::<Result<_, _>>()?
             }
-        };
-        let elements = match part {
-            Part::Whole => elements,
-            Part::High => self.parts(&elements)?.0,
-            Part::Low => self.parts(&elements)?.1,
         };
         self.words(&elements, packed)
     }
 
-    fn staged_register(
-        &self,
-        staged: &mut Staged<'c>,
-        register: u32,
-        again: bool,
-    ) -> Result<BasicValueEnum<'c>, Error> {
+    fn staged_register(&self, staged: &mut Staged<'c>, register: u32) -> Result<BasicValueEnum<'c>, Error> {
         if let Some(&value) = staged.read.get(&register) {
             return Ok(value);
         }
@@ -220,7 +222,7 @@ impl<'c> Lowering<'_, 'c> {
         let thread = self.thread_place(side)?;
         let at = self.shared_at(staged.start, self.place(thread, side, access)?, staged.scalar.bytes())?;
         let members = side.accesses[access].clone();
-        let values = self.load_shared_here(members.len() as u32, at, staged.scalar, again)?;
+        let values = self.load_shared_here(members.len() as u32, at, staged.scalar)?;
         staged.read.extend(members.into_iter().zip(values));
         Ok(staged.read[&register])
     }
@@ -231,7 +233,7 @@ impl<'c> Lowering<'_, 'c> {
         mma: Mma,
         op: Op,
         home: &Layout,
-        [mut a, mut b]: [(&mut Operand<'c>, Part); 2],
+        [mut a, mut b]: [Operand<'c>; 2],
         c: &[BasicValueEnum<'c>],
     ) -> Result<Registers<'c>, Error> {
         let packed = mma.packed as usize;
@@ -245,8 +247,6 @@ impl<'c> Lowering<'_, 'c> {
              {{ $8, $9 }}, {{ $10, $11, $12, $13 }};",
             name = mma.name
         );
-        a.0.forget();
-        b.0.forget();
         let mut sum = c.to_vec();
         for step in 0..steps {
             let (mut rows, mut cols) = (HashMap::new(), HashMap::new());
@@ -254,11 +254,11 @@ impl<'c> Lowering<'_, 'c> {
                 // The tile's bits are those of the sum's registers above the fragment's two.
                 let row = picked(tile as u32, &home.reg[2..], |basis| basis / n != 0) as usize;
                 let col = picked(tile as u32, &home.reg[2..], |basis| basis % n != 0) as usize;
-                if !rows.contains_key(&row) {
-                    rows.insert(row, self.words_of(&mut a, packed, 4 * (row * steps + step), 4)?);
+                if let Entry::Vacant(free) = rows.entry(row) {
+                    free.insert(self.words_of(&mut a, packed, 4 * (row * steps + step), 4)?);
                 }
-                if !cols.contains_key(&col) {
-                    cols.insert(col, self.words_of(&mut b, packed, 2 * (col * steps + step), 2)?);
+                if let Entry::Vacant(free) = cols.entry(col) {
+                    free.insert(self.words_of(&mut b, packed, 2 * (col * steps + step), 2)?);
                 }
                 let part = &mut sum[4 * tile..4 * tile + 4];
                 let args = [&rows[&row][..], &cols[&col][..], part].concat();
@@ -290,34 +290,22 @@ impl<'c> Lowering<'_, 'c> {
 
     /// Singles in three products of TF32.
     fn in_three(
-        &self,
+        &mut self,
         mma: Mma,
         op: Op,
         home: &Layout,
-        operands: [Operand<'c>; 2],
+        [a, b]: [&Source<'c>; 2],
         c: &[BasicValueEnum<'c>],
     ) -> Result<Registers<'c>, Error> {
-        // What is in registers is split once, what is in shared memory each time that it is read.
-        let split = |operand: Operand<'c>| -> Result<_, Error> {
-            Ok(match operand {
-                Operand::Registers(all) => {
-                    let (high, low) = self.parts(&all)?;
-                    [(Operand::Registers(high), Part::Whole), (Operand::Registers(low), Part::Whole)]
-                }
-                Operand::Staged(staged) => {
-                    [(Operand::Staged(staged.clone()), Part::High), (Operand::Staged(staged), Part::Low)]
-                }
-            })
-        };
-        let [a, b] = operands;
-        let ([mut a_high, mut a_low], [mut b_high, mut b_low]) = (split(a)?, split(b)?);
-        let product = |a: &mut (Operand<'c>, Part), b: &mut (Operand<'c>, Part), c: &[BasicValueEnum<'c>]| {
-            self.on_tensor_cores(mma, op, home, [(&mut a.0, a.1), (&mut b.0, b.1)], c)
-        };
         let zero = self.context.f32_type().const_zero();
+        // What goes through shared memory is put there anew for each product: both parts at once would not fit.
+        let mut product = |parts: [Part; 2], c: &[BasicValueEnum<'c>]| {
+            let operands = self.operands([(a, parts[0]), (b, parts[1])])?;
+            self.on_tensor_cores(mma, op, home, operands, c)
+        };
         let none = vec![zero.into(); c.len()];
-        let small = product(&mut a_low, &mut b_high, &none)?;
-        let small = product(&mut a_high, &mut b_low, &small)?;
+        let small = product([Part::Low, Part::High], &none)?;
+        let small = product([Part::High, Part::Low], &small)?;
         let small = small
             .into_iter()
             .map(|value| {
@@ -326,7 +314,8 @@ impl<'c> Lowering<'_, 'c> {
                 Ok(self.builder.build_select(is_nan, zero, value, "")?)
             })
             .collect::<Result<Vec<_>, Error>>()?;
-        let all = product(&mut a_high, &mut b_high, &small)?;
+        let operands = self.operands([(a, Part::High), (b, Part::High)])?;
+        let all = self.on_tensor_cores(mma, op, home, operands, &small)?;
         all.into_iter()
             .zip(c)
             .map(|(value, &c)| {
