@@ -146,16 +146,18 @@ mod with_llvm {
         };
         let text = files::text(path, bytes)?;
         let program = ttir::read(&text).map_err(|error| Failure::ttir(path, &text, &error))?;
-        let names: Vec<&str> = program.kernels().map(|func| func.name.as_str()).collect();
-        let found = match (&args.kernel, &names[..]) {
+        let kernels: Vec<&Func> = program.kernels().collect();
+        let names = || kernels.iter().map(|func| func.name.as_str()).collect::<Vec<_>>().join(", ");
+        let found = match (&args.kernel, &kernels[..]) {
             (_, []) => Err("it has no kernel: no public function".to_owned()),
-            (Some(name), _) if names.contains(&name.as_str()) => Ok(name.as_str()),
-            (Some(name), _) => Err(format!("it has no kernel `{name}`: it has {}", names.join(", "))),
+            (Some(name), all) => {
+                let named = all.iter().find(|func| func.name == *name);
+                named.copied().ok_or_else(|| format!("it has no kernel `{name}`: it has {}", names()))
+            }
             (None, [only]) => Ok(*only),
-            (None, _) => Err(format!("it has several kernels: name one of {} with --kernel", names.join(", "))),
+            (None, _) => Err(format!("it has several kernels: name one of {} with --kernel", names())),
         };
-        let name = found.map_err(|message| Failure::in_file(path, message))?;
-        let func = program.func(name).expect("it is one of the program's").clone();
+        let func = found.map_err(|message| Failure::in_file(path, message))?.clone();
         Ok(Source { path, text, func })
     }
 

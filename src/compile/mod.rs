@@ -30,7 +30,7 @@ pub struct Options {
     pub arch: Arch,
     /// Warps of a program (CTA): a power of two, 1 to 32.
     pub num_warps: u32,
-    /// Stages that a loop's loads may be ahead of their use; at least 1.
+    /// Stages that a loop's loads may be ahead of their use; at least 1. Recorded in the metadata: nothing is pipelined yet.
     pub num_stages: u32,
 }
 

@@ -131,3 +131,58 @@ impl<'c> Scratch<'c> {
         start + self.program_bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_scratch(check: impl FnOnce(&mut Scratch<'_>)) {
+        let context = Context::create();
+        let module = context.create_module("m");
+        let function = module.add_function("f", context.void_type().fn_type(&[], false), None);
+        let builder = context.create_builder();
+        builder.position_at_end(context.append_basic_block(function, "entry"));
+        check(&mut Scratch::new(&context, &module, &builder).unwrap());
+    }
+
+    #[test]
+    fn two_exchanges_in_turn_need_one_barrier_each() {
+        with_scratch(|scratch| {
+            assert_eq!(scratch.take(100), (0, false));
+            scratch.read_by_all();
+            // The first may still be read: beside it. After the second's barrier nobody reads the first.
+            assert_eq!(scratch.take(100), (112, false));
+            scratch.read_by_all();
+            assert_eq!(scratch.take(100), (0, false));
+        });
+    }
+
+    #[test]
+    fn what_does_not_fit_beside_waits() {
+        with_scratch(|scratch| {
+            assert_eq!(scratch.take(ROOM), (0, false));
+            scratch.read_by_all();
+            assert_eq!(scratch.take(16), (0, true));
+        });
+    }
+
+    #[test]
+    fn what_is_written_together_lies_apart() {
+        with_scratch(|scratch| {
+            assert_eq!(scratch.take(ROOM), (0, false));
+            scratch.read_by_all();
+            // Two operands of one product, of which neither fits beside what is read.
+            assert_eq!(scratch.take(ROOM), (0, true));
+            assert_eq!(scratch.take(ROOM).0, ROOM);
+        });
+    }
+
+    #[test]
+    fn where_control_comes_from_elsewhere_nothing_is_free() {
+        with_scratch(|scratch| {
+            scratch.set_all_busy();
+            assert_eq!(scratch.take(16), (0, true));
+            assert_eq!(scratch.take(16), (16, false));
+        });
+    }
+}
