@@ -114,6 +114,28 @@ fn calls_are_checked_in_programs() {
     assert!(errors.iter().any(|error| error.message.contains("another function has this name")), "{errors:?}");
 }
 
+/// Inline assembly may have any number of results, so no rule of its own finds that one is missing.
+#[test]
+fn a_lost_result_is_missed_where_it_is_used() {
+    let text = r#"module {
+  tt.func public @pair(%i: i32) {
+    %0:2 = tt.elementwise_inline_asm "mov.b32 $0, $2; mov.b32 $1, $2;" {constraints = "=r,=r,r", packed_element = 1 : i32, pure = true} %i : i32 -> i32, i32
+    tt.print "second" {hex = false, isSigned = array<i32: 1>} : %0#1 : i32
+    tt.return
+  }
+}
+"#;
+    let mut program = ttir::read(text).unwrap();
+    let func = &mut program.funcs[0];
+    assert_eq!(verify(func), Ok(()));
+    let op = func.all_ops()[0];
+    func.op_mut(op).results.pop();
+    assert_eq!(
+        fault(func),
+        "@pair, line 4, column 5: `tt.print`: operand 0 is made by nothing: what made it has lost it"
+    );
+}
+
 /// Deeper than any stack: the verifier does not recurse.
 #[test]
 fn depth_does_no_harm() {

@@ -130,6 +130,14 @@ fn visible(
     op: Op,
     value: Value,
 ) -> Option<&'static str> {
+    // Who makes it must still say so: an operation that lost a result, a block that lost an argument, makes nothing.
+    let (by, index) = match func.value(value).def {
+        Def::Arg(block, index) => (&func.block(block).args, index),
+        Def::Result(op, index) => (&func.op(op).results, index),
+    };
+    if by.get(index as usize) != Some(&value) {
+        return Some("is made by nothing: what made it has lost it");
+    }
     // An argument comes before every operation of its block.
     let (home, made) = match func.value(value).def {
         Def::Arg(block, _) => (block, None),
