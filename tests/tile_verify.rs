@@ -114,6 +114,15 @@ fn calls_are_checked_in_programs() {
     assert!(errors.iter().any(|error| error.message.contains("another function has this name")), "{errors:?}");
 }
 
+/// The form of `tt.bitcast` has no clauses: an attribute that is a clause elsewhere stays an attribute.
+#[test]
+fn a_clause_where_the_form_has_none_is_an_attribute() {
+    let text = "module {\n  tt.func public @turn(%i: i32) {\n    %0 = tt.bitcast %i {fastmath = #arith.fastmath<fast>} : i32 -> f32\n    tt.return\n  }\n}\n";
+    let program = ttir::read(text).unwrap();
+    assert_eq!(verify(&program.funcs[0]), Ok(()));
+    assert_eq!(program.to_string(), text);
+}
+
 /// Inline assembly may have any number of results, so no rule of its own finds that one is missing.
 #[test]
 fn a_lost_result_is_missed_where_it_is_used() {

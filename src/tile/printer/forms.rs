@@ -86,10 +86,12 @@ impl<'a> Form<'a> {
         dictionary(f, own.into_iter().map(|(name, value)| (name as &str, value)).chain(others).collect())
     }
 
-    /// The clauses of `arith` and `math`, then the attributes.
+    /// The clauses of `arith` and `math`, then the attributes. What Triton's own casts (`tt.bitcast`) have of such a kind is an
+    /// attribute like any other: their form has no clauses.
     fn clauses(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mut done = Vec::new();
-        for name in CLAUSES {
+        let has_clauses = !(matches!(self.data.kind, OpKind::Cast(_)) && self.data.kind.name().starts_with("tt."));
+        for name in CLAUSES.into_iter().filter(|_| has_clauses) {
             if let Some(text) = self.data.attributes.get(name).and_then(|text| text.strip_prefix("#arith.")) {
                 write!(f, " {text}")?;
                 done.push(name);
