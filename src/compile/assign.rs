@@ -10,9 +10,9 @@
 use std::collections::HashMap;
 
 use super::axis::{AxisInfo, is_argument};
-use super::layout::{Exchange, Layout};
+use super::layout::{Exchange, Layout, Major};
 use super::placed::{doubled, half, placed, plain, side_bit};
-use super::tensor::Mma;
+use super::tensor::{Engine, Mma, Product};
 use super::{Error, Options};
 use crate::tile::{Func, Op, OpKind, Region, Scalar, Shape, Type, Value};
 
@@ -27,6 +27,8 @@ pub(super) struct Assignment {
     stores: HashMap<Op, Layout>,
     /// The layout of each operand (by its number) that a product reads from shared memory.
     staged: HashMap<(Op, usize), Layout>,
+    /// How each product on tensor cores is made.
+    products: HashMap<Op, Product>,
 }
 
 /// Words of an operand of a product that a thread may have in registers at once.
@@ -41,6 +43,7 @@ impl Assignment {
             wanted: vec![Vec::new(); count],
             stores: HashMap::new(),
             staged: HashMap::new(),
+            products: HashMap::new(),
         };
         // A loop's values have the layout of what it yields, which is known after its body: another round settles them.
         for _ in 0..3 {
@@ -87,6 +90,21 @@ impl Assignment {
     /// The layout in which operand `index` of the product `op` is put into shared memory, to be read from there step by step.
     pub(super) fn staged(&self, op: Op, index: usize) -> Option<&Layout> {
         self.staged.get(&(op, index))
+    }
+
+    /// How the product `op` is made on tensor cores; `None` where each thread makes its part alone.
+    pub(super) fn product(&self, op: Op) -> Option<Product> {
+        self.products.get(&op).copied()
+    }
+
+    /// Which axis of an operand lies in a thread's registers, of those that may be contiguous in shared memory.
+    fn major(&self, func: &Func, operand: Value, left: bool) -> Major {
+        let last = match (self.home(operand), func.ty(operand).shape()) {
+            (Some(home), Some(shape)) => home.reg.first().is_some_and(|&basis| basis < shape.dims()[1]),
+            // It is made where it is wanted.
+            _ => return Major::Depth,
+        };
+        if last == left { Major::Depth } else { Major::Rows }
     }
 
     /// Where an operand goes through shared memory anyway and a thread's part of it is large, the product reads it piece by
@@ -213,8 +231,8 @@ impl Assignment {
             }
             OpKind::Dot { .. } => {
                 if let Type::Tile(shape, _) = func.ty(result) {
-                    let home = match tensor_product(func, op) {
-                        Some(_) => Mma::sum(shape, options.num_warps),
+                    let home = match self.choose(func, options, op) {
+                        Some(made) => made.sum(shape, options.num_warps),
                         None => product(shape, options),
                     };
                     self.make_dear(result, home);
@@ -244,6 +262,16 @@ impl Assignment {
             _ => {}
         }
         Ok(())
+    }
+
+    fn choose(&mut self, func: &Func, options: &Options, op: Op) -> Option<Product> {
+        let mma = tensor_product(func, op)?;
+        let [a, b] = [0, 1].map(|index| func.op(op).operands[index]);
+        let along = [self.major(func, a, true), self.major(func, b, false)];
+        let shapes = [func.ty(a).shape()?, func.ty(b).shape()?];
+        let made = Product::choose(mma, shapes[0], shapes[1], along, options.arch, options.num_warps);
+        self.products.insert(op, made);
+        Some(made)
     }
 
     /// The layout that a reduction reads its operands in.
@@ -353,8 +381,18 @@ impl Assignment {
             }
             OpKind::Dot { .. } => {
                 let home = self.home(data.results[0]).cloned().expect("a product has a home");
+                if let Some(Product { engine: Engine::Groups(_), .. }) = self.product(op) {
+                    for (index, &operand) in data.operands[..2].iter().enumerate() {
+                        let from = self.home(operand).cloned().or_else(|| in_runs(func, options, operand, index == 0));
+                        let from = from.expect("a product reads tiles");
+                        self.want(operand, from.clone());
+                        self.staged.insert((op, index), from);
+                    }
+                    self.want(data.operands[2], home);
+                    return Ok(());
+                }
                 let (a, b) = product_operands(func, op, &home);
-                let packed = tensor_product(func, op).map(|mma| mma.packed);
+                let packed = self.product(op).map(|made| made.mma.packed);
                 for (index, layout) in [a, b].into_iter().enumerate() {
                     let operand = data.operands[index];
                     let staged = packed.and_then(|packed| self.staged_from(func, operand, &layout, packed));
@@ -409,6 +447,13 @@ fn coalesced(func: &Func, axes: &AxisInfo, options: &Options, pointer: Value, sh
     Layout::blocked(shape, run.min(share), &order, options.num_warps)
 }
 
+/// A layout of an operand of a product in which each thread has 16 bytes of k side by side.
+fn in_runs(func: &Func, options: &Options, operand: Value, left: bool) -> Option<Layout> {
+    let Type::Tile(shape, elem) = func.ty(operand) else { return None };
+    let order = if left { [1, 0] } else { [0, 1] };
+    Some(Layout::blocked(shape, 128 / elem.bits(), &order, options.num_warps))
+}
+
 /// The layout of a product in singles: two or four columns to a thread, so that each operand that it reads serves several.
 fn product(shape: Shape, options: &Options) -> Layout {
     let order: Vec<usize> = (0..shape.rank()).rev().collect();
@@ -417,7 +462,7 @@ fn product(shape: Shape, options: &Options) -> Layout {
 }
 
 /// The tensor cores' instruction for the product `op`, or `None` where there is none.
-pub(super) fn tensor_product(func: &Func, op: Op) -> Option<Mma> {
+fn tensor_product(func: &Func, op: Op) -> Option<Mma> {
     let data = func.op(op);
     let OpKind::Dot { precision, .. } = data.kind else { return None };
     let ty = |index: usize| func.ty(data.operands[index]);

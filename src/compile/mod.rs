@@ -6,8 +6,8 @@
 //!
 //! What is here: arithmetic, comparisons, selections and conversions of every element type; functions of singles; ranges, views, joins and
 //! splits; loads and stores with masks; atomics; reductions, scans, gathers and histograms; `scf.for`, `scf.while`, `scf.if`, branches of the function
-//! body; inline assembly; `tt.dot` by fused multiply-adds or by `mma.sync` (tf32, tf32x3, halves, and FP8 as halves), `tt.dot_scaled` as a product of
-//! 16-bit floats. What is not is refused by name ([`Error::Unsupported`]): `wgmma` and `tcgen05`, block pointers (the simplifier makes addresses of
+//! body; inline assembly; `tt.dot` by fused multiply-adds, `mma.sync` or `wgmma` (tf32, tf32x3, halves, and FP8 as halves), `tt.dot_scaled` as a product of
+//! 16-bit floats. What is not is refused by name ([`Error::Unsupported`]): block pointers (the simplifier makes addresses of
 //! them), tensor descriptors, calls, assertions and prints, exponentials and their like of doubles.
 
 mod assign;

@@ -11,9 +11,69 @@
 //! | sum | row `g`, `+8` by register bit 1 | column `2t + register bit 0` |
 //!
 //! Tiles of more: the sum's warps go along rows and columns so that each has a part as square as can be; what is left is registers.
+//!
+//! `wgmma` makes 64×n of the sum with four warps, each 16 of the rows, the fragments those of the table; both operands are in shared
+//! memory, where matrix descriptors find them. Its operands of 32 bits or 8 must have k contiguous there.
 
-use super::layout::Layout;
+use super::layout::{Layout, Major, Swizzled};
+use crate::ptx::Arch;
 use crate::tile::{InputPrecision, Scalar, Shape, Type};
+
+/// How a product is made on tensor cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Product {
+    /// The instruction's type and depth.
+    pub(super) mma: Mma,
+    /// What issues it.
+    pub(super) engine: Engine,
+}
+
+/// What issues the instructions of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    /// `mma.sync`: each warp, of operands in its registers.
+    Warps,
+    /// `wgmma`: four warps, of operands in these places in shared memory.
+    Groups([Swizzled; 2]),
+}
+
+/// Rows of the sum that one `wgmma` makes.
+pub(super) const GROUP_ROWS: u32 = 64;
+
+/// Columns of the sum that one `wgmma` makes at most.
+const GROUP_COLUMNS: u32 = 256;
+/// Numbers of the sum in a thread's registers at most.
+const GROUP_SUMS: u32 = 128;
+
+impl Product {
+    /// The best there is on `arch` for a product of `a` (m×k) and `b` (k×n), whose elements lie in registers along `along`.
+    pub(super) fn choose(mma: Mma, a: Shape, b: Shape, along: [Major; 2], arch: Arch, num_warps: u32) -> Self {
+        let places = || {
+            if arch != Arch::Sm90a || mma.group_sum(a.dims()[0], b.dims()[1], num_warps).is_none() {
+                return None;
+            }
+            if mma.packed != 2 && along != [Major::Depth; 2] {
+                return None;
+            }
+            let bytes = 4 / mma.packed;
+            let place = |rows: u32, depth: u32, along: Major| {
+                Swizzled::new(rows, depth, bytes, along).or_else(|| Swizzled::new(rows, depth, bytes, Major::Depth))
+            };
+            let k = a.dims()[1];
+            Some([place(a.dims()[0], k, along[0])?, place(b.dims()[1], k, along[1])?])
+        };
+        Self { mma, engine: places().map_or(Engine::Warps, Engine::Groups) }
+    }
+
+    /// The sum's layout.
+    pub(super) fn sum(self, shape: Shape, num_warps: u32) -> Layout {
+        let by_groups = match self.engine {
+            Engine::Groups(_) => self.mma.group_sum(shape.dims()[0], shape.dims()[1], num_warps),
+            Engine::Warps => None,
+        };
+        by_groups.map_or_else(|| Mma::sum(shape, num_warps), |bases| Layout { shape, ..bases })
+    }
+}
 
 /// The product of a `tt.dot` on tensor cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +124,28 @@ impl Mma {
         reg.extend(cols);
         reg.extend(rows);
         Layout { shape, reg, lane: vec![2, 4, n, 2 * n, 4 * n], warp }
+    }
+
+    /// The sum's layout (m×n) over groups of four warps: each 64 rows at a time, and all columns, or a part of them where groups are
+    /// more than rows. `None` where the groups do not come out even.
+    fn group_sum(self, m: u32, n: u32, num_warps: u32) -> Option<Layout> {
+        let shape = Shape::new(&[m, n]).ok()?;
+        let mut rows = (GROUP_ROWS..m).filter(|row| row.is_power_of_two()).map(|row| row * n);
+        let mut cols: Vec<u32> = (8..n).filter(|col| col.is_power_of_two()).collect();
+        if num_warps < 4 || m < GROUP_ROWS {
+            return None;
+        }
+        let mut warp = vec![16 * n, 32 * n];
+        while warp.len() < num_warps.trailing_zeros() as usize {
+            warp.push(rows.next().or_else(|| cols.pop())?);
+        }
+        let columns = 8 << cols.len();
+        let mut reg = vec![1, 8 * n];
+        reg.extend(cols);
+        reg.extend(rows);
+        // More would not stay in registers while the product is made.
+        let fits = columns <= GROUP_COLUMNS && 1 << reg.len() <= GROUP_SUMS;
+        fits.then_some(Layout { shape, reg, lane: vec![2, 4, n, 2 * n, 4 * n], warp })
     }
 
     /// The layouts of a (m×k) and b (k×n) that go with the sum's.

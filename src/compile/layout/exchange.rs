@@ -166,12 +166,18 @@ fn places(one: &[u32], other: &[u32], all: &[u32], row: usize) -> Vec<u32> {
 }
 
 impl Side {
+    /// True when each access begins at a multiple of its width in every thread.
     fn is_aligned(&self) -> bool {
         let width = self.accesses.first().map_or(1, Vec::len) as u32;
         self.lane.iter().chain(&self.warp).all(|place| place % width == 0)
     }
 
-    fn of(layout: &Layout, width: usize, place: impl Fn(u32) -> u32) -> Self {
+    /// True when each access begins at a multiple of its width, and takes as much.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_aligned() && self.accesses.iter().all(|members| members.len() == self.accesses[0].len())
+    }
+
+    pub(super) fn of(layout: &Layout, width: usize, place: impl Fn(u32) -> u32) -> Self {
         let registers: Vec<u32> = layout.reg.iter().map(|&basis| place(basis)).collect();
         let count = 1_u32 << width;
         let mut accesses: Vec<(u32, Vec<u32>)> = Vec::new();

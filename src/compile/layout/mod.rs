@@ -6,6 +6,8 @@
 mod exchange;
 mod gf2;
 mod linear;
+mod swizzle;
 
 pub use exchange::{Exchange, Passage, Side};
 pub use linear::Layout;
+pub use swizzle::{Major, Swizzled};

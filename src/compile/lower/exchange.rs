@@ -2,7 +2,7 @@
 
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue};
 
-use super::{Lowering, Registers};
+use super::{Lowering, Registers, scratch};
 use crate::compile::Error;
 use crate::compile::layout::{Exchange, Layout, Side};
 use crate::tile::{Elem, Op, Region, Scalar, Type, Value};
@@ -43,7 +43,12 @@ impl<'c> Lowering<'_, 'c> {
     /// Where the program's threads may write `bytes` of shared memory now: after a barrier, where all that is free of threads
     /// that may still read is too little.
     pub(super) fn program_scratch(&mut self, bytes: u32) -> Result<IntValue<'c>, Error> {
-        let (start, wait) = self.scratch.take(bytes);
+        self.program_scratch_at(bytes, scratch::ALIGN)
+    }
+
+    /// The same, at a multiple of `align` bytes: a power of two.
+    pub(super) fn program_scratch_at(&mut self, bytes: u32, align: u32) -> Result<IntValue<'c>, Error> {
+        let (start, wait) = self.scratch.take(bytes, align);
         if wait {
             self.barrier()?;
         }

@@ -1,8 +1,9 @@
 //! Loads and stores in global memory: runs of registers that are runs in memory, as words, under a predicate.
 
 use inkwell::InlineAsmDialect;
+use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::types::{BasicMetadataTypeEnum, BasicTypeEnum, IntType};
-use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, IntValue, PointerValue};
+use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSiteValue, IntValue, PointerValue};
 
 use super::{Lowering, Registers};
 use crate::compile::Error;
@@ -99,6 +100,17 @@ impl<'c> Lowering<'_, 'c> {
         args: &[BasicValueEnum<'c>],
         effects: bool,
     ) -> Result<Option<BasicValueEnum<'c>>, Error> {
+        Ok(self.assembly_call(result, text, constraints, args, effects)?.try_as_basic_value().basic())
+    }
+
+    fn assembly_call(
+        &self,
+        result: Option<BasicTypeEnum<'c>>,
+        text: String,
+        constraints: String,
+        args: &[BasicValueEnum<'c>],
+        effects: bool,
+    ) -> Result<CallSiteValue<'c>, Error> {
         use inkwell::types::BasicType;
         let types: Vec<BasicMetadataTypeEnum> = args.iter().map(|arg| arg.get_type().into()).collect();
         let ty = match result {
@@ -108,7 +120,23 @@ impl<'c> Lowering<'_, 'c> {
         let pointer =
             self.context.create_inline_asm(ty, text, constraints, effects, false, None::<InlineAsmDialect>, false);
         let args: Vec<BasicMetadataValueEnum> = args.iter().map(|&arg| arg.into()).collect();
-        Ok(self.builder.build_indirect_call(ty, pointer, &args, "")?.try_as_basic_value().basic())
+        Ok(self.builder.build_indirect_call(ty, pointer, &args, "")?)
+    }
+
+    /// Text that the threads of a warp run together: the optimiser must not put it where only some of them come.
+    pub(super) fn together(
+        &self,
+        text: &str,
+        constraints: &str,
+        result: BasicTypeEnum<'c>,
+        args: &[BasicValueEnum<'c>],
+        effects: bool,
+    ) -> Result<BasicValueEnum<'c>, Error> {
+        let call = self.assembly_call(Some(result), text.to_owned(), constraints.to_owned(), args, effects)?;
+        let convergent = Attribute::get_named_enum_kind_id("convergent");
+        call.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(convergent, 0));
+        let made = call.try_as_basic_value().basic();
+        made.ok_or_else(|| Error::Llvm(format!("`{text}` has no result")))
     }
 
     /// An instruction without effects of one result, as text: `$0` is the result.

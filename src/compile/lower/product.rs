@@ -1,4 +1,4 @@
-//! `tt.dot`: by `mma.sync`, or by fused multiply-adds where each thread makes its part of the product alone.
+//! `tt.dot`: by `mma.sync` or `wgmma` (`group`), or by fused multiply-adds where each thread makes its part of the product alone.
 //!
 //! Sums run over k from the first, so the same input gives the same bits. `tf32` gives the bits of the singles to the tensor cores,
 //! which drop the low ones; `tf32x3` splits each single in two parts and adds the small products first, in the order of Triton 3.6:
@@ -13,17 +13,19 @@ use inkwell::values::{BasicValueEnum, IntValue};
 
 use super::{Lowering, Registers};
 use crate::compile::Error;
-use crate::compile::assign::{left_bits, product_operands, right_bits, tensor_product};
-use crate::compile::layout::{Exchange, Layout, Passage, Side};
-use crate::compile::tensor::Mma;
+use crate::compile::assign::{left_bits, product_operands, right_bits};
+use crate::compile::layout::{Exchange, Layout, Side, Swizzled};
+use crate::compile::tensor::{Engine, Mma, Product};
 use crate::tile::{InputPrecision, Op, OpKind, Scalar};
 
 /// An operand of a product on tensor cores.
 enum Operand<'c> {
     /// A thread's part of it, in the order of the instructions' fragments.
     Registers(Registers<'c>),
-    /// In shared memory.
+    /// In shared memory, for threads to read.
     Staged(Staged<'c>),
+    /// In shared memory from this byte on, for the tensor cores to read.
+    Placed(IntValue<'c>, Swizzled),
 }
 
 /// An operand in shared memory.
@@ -38,7 +40,22 @@ struct Staged<'c> {
 /// An operand of a product where it comes from: its registers, and its way through shared memory where it takes that.
 struct Source<'c> {
     registers: Registers<'c>,
-    way: Option<(Layout, Passage, Scalar)>,
+    way: Option<Way>,
+}
+
+/// How an operand goes through shared memory.
+struct Way {
+    from: Layout,
+    store: Side,
+    scalar: Scalar,
+    to: Place,
+}
+
+/// Who reads an operand from shared memory.
+enum Place {
+    /// Threads: how they read it, and the bytes that it takes.
+    Threads(Side, u32),
+    TensorCores(Swizzled),
 }
 
 /// What of each single goes into a product.
@@ -58,20 +75,20 @@ impl<'c> Lowering<'_, 'c> {
         let Some(home) = self.layouts.home(data.results[0]).cloned() else {
             return Err(self.unsupported(op, "this form"));
         };
-        let (a_layout, b_layout) = product_operands(self.func, op, &home);
         let c = self.registers(data.operands[2], &home)?;
-        let made = match tensor_product(self.func, op) {
-            Some(mma) => {
-                let thrice = precision == InputPrecision::Tf32x3 && mma.packed == 1;
-                let [a, b] = self.sources(op, [&a_layout, &b_layout])?;
+        let made = match self.layouts.product(op) {
+            Some(product) => {
+                let thrice = precision == InputPrecision::Tf32x3 && product.mma.packed == 1;
+                let [a, b] = self.sources(product, op, &home)?;
                 if thrice {
-                    self.in_three(mma, op, &home, [&a, &b], &c)?
+                    self.in_three(product.mma, op, &home, [&a, &b], &c)?
                 } else {
                     let operands = self.operands([(&a, Part::Whole), (&b, Part::Whole)])?;
-                    self.on_tensor_cores(mma, op, &home, operands, &c)?
+                    self.on_tensor_cores(product.mma, op, &home, operands, &c)?
                 }
             }
             None => {
+                let (a_layout, b_layout) = product_operands(self.func, op, &home);
                 let a = self.registers(data.operands[0], &a_layout)?;
                 let b = self.registers(data.operands[1], &b_layout)?;
                 self.alone(op, precision, &home, &a, &b, &c)?
@@ -150,43 +167,84 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// The operands of a product on tensor cores.
-    fn sources(&mut self, op: Op, layouts: [&Layout; 2]) -> Result<[Source<'c>; 2], Error> {
-        let mut made = Vec::new();
-        for (index, layout) in layouts.into_iter().enumerate() {
-            let value = self.func.op(op).operands[index];
-            let Some(from) = self.layouts.staged(op, index).cloned() else {
-                made.push(Source { registers: self.registers(value, layout)?, way: None });
-                continue;
-            };
-            let scalar = self.func.ty(value).number().unwrap_or(Scalar::I64);
-            let Exchange::Program(passage) = Exchange::of(&from, layout, scalar.bytes()) else {
-                return Err(Error::Llvm("a staged operand does not go through shared memory".to_owned()));
-            };
-            made.push(Source { registers: self.registers(value, &from)?, way: Some((from, passage, scalar)) });
+    fn sources(&mut self, product: Product, op: Op, home: &Layout) -> Result<[Source<'c>; 2], Error> {
+        match product.engine {
+            Engine::Groups(places) => {
+                let [a, b] = [0, 1].map(|index| self.placed_source(op, index, places[index]));
+                Ok([a?, b?])
+            }
+            Engine::Warps => {
+                let (a, b) = product_operands(self.func, op, home);
+                Ok([self.source(op, 0, &a)?, self.source(op, 1, &b)?])
+            }
         }
-        made.try_into().map_err(|_| Error::Llvm("a product has two operands".to_owned()))
+    }
+
+    /// An operand that threads have in `layout`, or read in it from shared memory.
+    fn source(&self, op: Op, index: usize, layout: &Layout) -> Result<Source<'c>, Error> {
+        let value = self.func.op(op).operands[index];
+        let Some(from) = self.layouts.staged(op, index).cloned() else {
+            return Ok(Source { registers: self.registers(value, layout)?, way: None });
+        };
+        let scalar = self.func.ty(value).number().unwrap_or(Scalar::I64);
+        let Exchange::Program(passage) = Exchange::of(&from, layout, scalar.bytes()) else {
+            return Err(Error::Llvm("a staged operand does not go through shared memory".to_owned()));
+        };
+        let to = Place::Threads(passage.load, passage.elements * scalar.bytes());
+        Ok(Source {
+            registers: self.registers(value, &from)?,
+            way: Some(Way { from, store: passage.store, scalar, to }),
+        })
+    }
+
+    /// An operand that the tensor cores read from `place`.
+    fn placed_source(&self, op: Op, index: usize, place: Swizzled) -> Result<Source<'c>, Error> {
+        let value = self.func.op(op).operands[index];
+        let from = self.layouts.staged(op, index).cloned();
+        let from = from.ok_or_else(|| Error::Llvm("an operand of wgmma has no layout".to_owned()))?;
+        let columns = from.shape.dims()[1];
+        let store = place.store(&from, |basis| match index {
+            0 => (basis / columns, basis % columns),
+            _ => (basis % columns, basis / columns),
+        });
+        let scalar = self.func.ty(value).number().unwrap_or(Scalar::I64);
+        let way = Some(Way { store, scalar, to: Place::TensorCores(place), from: from.clone() });
+        Ok(Source { registers: self.registers(value, &from)?, way })
     }
 
     /// Parts of the operands of one product, in registers or in shared memory.
     fn operands(&mut self, sources: [(&Source<'c>, Part); 2]) -> Result<[Operand<'c>; 2], Error> {
         let mut made = Vec::new();
-        let mut is_staged = false;
+        let (mut is_staged, mut is_placed) = (false, false);
         for (source, part) in sources {
             let registers = match part {
                 Part::Whole => source.registers.clone(),
                 Part::High => self.parts(&source.registers)?.0,
                 Part::Low => self.parts(&source.registers)?.1,
             };
-            let Some((from, passage, scalar)) = &source.way else {
+            let Some(Way { from, store, scalar, to }) = &source.way else {
                 made.push(Operand::Registers(registers));
                 continue;
             };
-            let start = self.program_scratch(passage.elements * scalar.bytes())?;
+            let start = match to {
+                Place::Threads(_, bytes) => self.program_scratch(*bytes)?,
+                Place::TensorCores(place) => self.program_scratch_at(place.size(), Swizzled::ALIGN)?,
+            };
             let owns = self.owns(from)?;
-            self.pass_in(&registers, &passage.store, start, *scalar, owns)?;
-            let side = passage.load.clone();
-            made.push(Operand::Staged(Staged { start, side, scalar: *scalar, read: HashMap::new() }));
+            self.pass_in(&registers, store, start, *scalar, owns)?;
             is_staged = true;
+            made.push(match to {
+                Place::Threads(side, _) => {
+                    Operand::Staged(Staged { start, side: side.clone(), scalar: *scalar, read: HashMap::new() })
+                }
+                Place::TensorCores(place) => {
+                    is_placed = true;
+                    Operand::Placed(start, *place)
+                }
+            });
+        }
+        if is_placed {
+            self.seen_by_tensor_cores()?;
         }
         if is_staged {
             self.written()?;
@@ -208,6 +266,7 @@ impl<'c> Lowering<'_, 'c> {
                 let members = first * packed..(first + count) * packed;
                 members.map(|register| self.staged_register(staged, register as u32)).collect::<Result<_, _>>()?
             }
+            Operand::Placed(..) => return Err(Error::Llvm("mma.sync of an operand of wgmma".to_owned())),
         };
         self.words(&elements, packed)
     }
@@ -227,8 +286,25 @@ impl<'c> Lowering<'_, 'c> {
         Ok(staged.read[&register])
     }
 
-    /// a·b + c by `mma.sync`: all tiles of the sum at one step along k, then the next.
+    /// a·b + c.
     fn on_tensor_cores(
+        &self,
+        mma: Mma,
+        op: Op,
+        home: &Layout,
+        operands: [Operand<'c>; 2],
+        c: &[BasicValueEnum<'c>],
+    ) -> Result<Registers<'c>, Error> {
+        match operands {
+            [Operand::Placed(a, a_place), Operand::Placed(b, b_place)] => {
+                self.by_groups(mma, home, [(a, a_place), (b, b_place)], c)
+            }
+            operands => self.by_warps(mma, op, home, operands, c),
+        }
+    }
+
+    /// a·b + c by `mma.sync`: all tiles of the sum at one step along k, then the next.
+    fn by_warps(
         &self,
         mma: Mma,
         op: Op,
@@ -262,7 +338,7 @@ impl<'c> Lowering<'_, 'c> {
                 }
                 let part = &mut sum[4 * tile..4 * tile + 4];
                 let args = [&rows[&row][..], &cols[&col][..], part].concat();
-                let made = self.instruction(&text, "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", result, &args)?;
+                let made = self.together(&text, "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", result, &args, false)?;
                 for (index, part) in part.iter_mut().enumerate() {
                     *part = self.builder.build_extract_value(made.into_struct_value(), index as u32, "")?;
                 }

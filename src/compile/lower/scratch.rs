@@ -11,7 +11,8 @@ use crate::compile::Error;
 
 /// What the program's part may grow to before a barrier is the better way to have room.
 const ROOM: u32 = 16 * 1024;
-const ALIGN: u32 = 16;
+/// Where an exchange's memory begins.
+pub(super) const ALIGN: u32 = 16;
 
 /// What of the program's part threads may still be reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub(super) struct Scratch<'c> {
     /// How often memory was taken.
     pub(super) taken: u32,
     program_bytes: u32,
+    /// What the program's part begins at a multiple of.
+    program_align: u32,
     warp_bytes: u32,
 }
 
@@ -62,6 +65,7 @@ impl<'c> Scratch<'c> {
             writing: Vec::new(),
             taken: 0,
             program_bytes: 0,
+            program_align: ALIGN,
             warp_bytes: 0,
         })
     }
@@ -72,8 +76,9 @@ impl<'c> Scratch<'c> {
         self.warp
     }
 
-    /// Takes `bytes` of the program's part: the first of them, and whether a barrier must come before they are written.
-    pub(super) fn take(&mut self, bytes: u32) -> (u32, bool) {
+    /// Takes `bytes` of the program's part, from a multiple of `align`: the first of them, and whether a barrier must come before they
+    /// are written.
+    pub(super) fn take(&mut self, bytes: u32, align: u32) -> (u32, bool) {
         let bytes = bytes.next_multiple_of(ALIGN);
         let most = self.program_bytes.max(ROOM);
         let first = |taken: &[(u32, u32)], most: u32| {
@@ -81,7 +86,10 @@ impl<'c> Scratch<'c> {
                 let end = start.checked_add(bytes).filter(|&end| end <= most);
                 end.is_some_and(|end| taken.iter().all(|&(from, to)| start >= to || end <= from))
             };
-            std::iter::once(0).chain(taken.iter().map(|&(_, to)| to)).filter(|&start| is_free(start)).min()
+            std::iter::once(0)
+                .chain(taken.iter().filter_map(|&(_, to)| to.checked_next_multiple_of(align)))
+                .filter(|&start| is_free(start))
+                .min()
         };
         let all: Vec<(u32, u32)> = self.busy.0.iter().chain(&self.writing).copied().collect();
         let free = first(&all, most);
@@ -89,6 +97,7 @@ impl<'c> Scratch<'c> {
         if free.is_none() {
             self.busy = Busy(Vec::new());
         }
+        self.program_align = self.program_align.max(align);
         self.writing.push((start, start + bytes));
         self.program_bytes = self.program_bytes.max(start + bytes);
         self.taken += 1;
@@ -115,7 +124,8 @@ impl<'c> Scratch<'c> {
 
     /// Puts the sizes in, and tells the sum.
     pub(super) fn finish(self, context: &'c Context, module: &Module<'c>, num_warps: u32) -> u32 {
-        let start = self.warp_bytes * num_warps;
+        let start = (self.warp_bytes * num_warps).next_multiple_of(self.program_align);
+        self.memory.set_alignment(self.program_align);
         for (value, name, bytes) in
             [(self.program, "tilewright.program", start), (self.warp, "tilewright.warp", self.warp_bytes)]
         {
@@ -148,32 +158,40 @@ mod tests {
     #[test]
     fn two_exchanges_in_turn_need_one_barrier_each() {
         with_scratch(|scratch| {
-            assert_eq!(scratch.take(100), (0, false));
+            assert_eq!(scratch.take(100, ALIGN), (0, false));
             scratch.read_by_all();
             // The first may still be read: beside it. After the second's barrier nobody reads the first.
-            assert_eq!(scratch.take(100), (112, false));
+            assert_eq!(scratch.take(100, ALIGN), (112, false));
             scratch.read_by_all();
-            assert_eq!(scratch.take(100), (0, false));
+            assert_eq!(scratch.take(100, ALIGN), (0, false));
         });
     }
 
     #[test]
     fn what_does_not_fit_beside_waits() {
         with_scratch(|scratch| {
-            assert_eq!(scratch.take(ROOM), (0, false));
+            assert_eq!(scratch.take(ROOM, ALIGN), (0, false));
             scratch.read_by_all();
-            assert_eq!(scratch.take(16), (0, true));
+            assert_eq!(scratch.take(16, ALIGN), (0, true));
         });
     }
 
     #[test]
     fn what_is_written_together_lies_apart() {
         with_scratch(|scratch| {
-            assert_eq!(scratch.take(ROOM), (0, false));
+            assert_eq!(scratch.take(ROOM, ALIGN), (0, false));
             scratch.read_by_all();
             // Two operands of one product, of which neither fits beside what is read.
-            assert_eq!(scratch.take(ROOM), (0, true));
-            assert_eq!(scratch.take(ROOM).0, ROOM);
+            assert_eq!(scratch.take(ROOM, ALIGN), (0, true));
+            assert_eq!(scratch.take(ROOM, ALIGN).0, ROOM);
+        });
+    }
+
+    #[test]
+    fn what_must_be_aligned_begins_there() {
+        with_scratch(|scratch| {
+            assert_eq!(scratch.take(16, ALIGN), (0, false));
+            assert_eq!(scratch.take(16, 1024), (1024, false));
         });
     }
 
@@ -181,8 +199,8 @@ mod tests {
     fn where_control_comes_from_elsewhere_nothing_is_free() {
         with_scratch(|scratch| {
             scratch.set_all_busy();
-            assert_eq!(scratch.take(16), (0, true));
-            assert_eq!(scratch.take(16), (16, false));
+            assert_eq!(scratch.take(16, ALIGN), (0, true));
+            assert_eq!(scratch.take(16, ALIGN), (16, false));
         });
     }
 }
