@@ -237,6 +237,13 @@ pub(super) enum Op {
         src: Reg,
         bits: u32,
     },
+    /// `count` bytes of a register from `first` on, as the low ones: a shift to the right, or a conversion to fewer bits.
+    Bytes {
+        dst: Reg,
+        src: Reg,
+        first: u32,
+        count: u32,
+    },
     Load {
         space: MemorySpace,
         size: u8,

@@ -95,6 +95,14 @@ impl Decoder {
             (found, ..) => found,
         };
         let Some((alu, sources)) = found else { return unknown(self) };
+        // Of a pair the half that nothing defined may be shifted away.
+        if let ("shr", Ty::B(64) | Ty::U(64), [dst, src @ Operand::Name(_), by]) = (opcode, ty, operands)
+            && let Some(bytes) = whole_bytes(by)
+        {
+            let dst = self.dst(dst, ty)?;
+            let src = self.src(src, ty)?;
+            return Ok(dst.map_or(Op::Nothing, |dst| Op::Bytes { dst, src, first: bytes, count: 8 - bytes }));
+        }
         let count = match alu {
             Alu::F1(_) | Alu::W1(_) | Alu::G1(_) | Alu::K1(_) => 1,
             Alu::F2(_) | Alu::W2(_) | Alu::G2(_) | Alu::S64(_) => 2,
@@ -196,6 +204,16 @@ impl Decoder {
         let dst = self.narrow_dst(dst, 32)?;
         Ok(Op::Alu { alu: Alu::F4(lop3_lanes), dst, src: [a, b, c, table], ftz: Flush::NONE, sat: false })
     }
+}
+
+/// How many bytes a literal number of bits is, of those that leave something of 64.
+fn whole_bytes(by: &Operand) -> Option<u32> {
+    let bits = match by {
+        Operand::Immediate(Immediate::Int(bits)) => u32::try_from(*bits).ok()?,
+        Operand::Immediate(Immediate::UInt(bits)) => u32::try_from(*bits).ok()?,
+        _ => return None,
+    };
+    (bits.is_multiple_of(8) && (8..64).contains(&bits)).then_some(bits / 8)
 }
 
 /// The operands of `prmt` that its selectors name; where they name one alone, it is both.

@@ -128,6 +128,16 @@ impl Decoder {
             && operands.len() == 2
             && matches!((from, to), (Ty::U(_) | Ty::S(_), Ty::U(_) | Ty::S(_)))
             && matches!(self.src(&operands[1], from)?, Reg::R64(_));
+        // What is cut off need not be defined.
+        if let (Ty::U(from_bits @ (32 | 64)), Ty::U(bits @ (16 | 32)), None, [dst, src @ Operand::Name(_)]) =
+            (from, to, mode, operands)
+            && bits < from_bits
+            && !sat
+        {
+            let src = self.src(src, from)?;
+            let dst = self.dst(dst, to)?;
+            return Ok(dst.map_or(Op::Nothing, |dst| Op::Bytes { dst, src, first: 0, count: bits / 8 }));
+        }
         let is_pair = matches!(to, Ty::F16x2 | Ty::Bf16x2 | Ty::E4m3x2 | Ty::E5m2x2);
         let alu = match (mode, operands.len()) {
             (Some(mode), 3) if is_pair && from == Ty::F32 => pair_alu(to, from, mode, after),

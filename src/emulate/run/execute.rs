@@ -152,22 +152,17 @@ impl Warp {
             Op::Pack { dst, parts, bits } => {
                 let mut values = [0; LANES];
                 // Of each byte, at the finest.
-                let (mut defined, mut all) = ([FULL; 8], FULL);
+                let mut defined = [FULL; 8];
                 let width = (*bits / 8) as usize;
                 let mask = u64::MAX >> (64 - bits);
                 for (place, part) in parts.iter().enumerate() {
                     let (part, part_defined) = self.carry(*part);
                     defined[place * width..][..width].fill(part_defined);
-                    all &= part_defined;
                     for (value, part) in values.iter_mut().zip(&part) {
                         *value |= (part & mask) << (place as u32 * bits);
                     }
                 }
-                self.write_carried(*dst, &values, all, active);
-                if active & !all != 0 {
-                    let others = self.carry(*dst).1 & !active;
-                    self.packed.push((*dst, defined.map(|part| part & active | others)));
-                }
+                self.write_parts(*dst, &values, defined, active);
                 Ok(())
             }
             Op::Unpack { parts, src, bits } => {
@@ -180,6 +175,16 @@ impl Warp {
                         self.write_carried(*part, &part_values, defined, active);
                     }
                 }
+                Ok(())
+            }
+            Op::Bytes { dst, src, first, count } => {
+                let mask = u64::MAX >> (64 - 8 * count);
+                let values = self.carry(*src).0.map(|value| value >> (8 * first) & mask);
+                let defined: [u32; 8] = std::array::from_fn(|byte| {
+                    let is_taken = byte < *count as usize;
+                    if is_taken { self.part_defined(*src, byte + *first as usize) } else { FULL }
+                });
+                self.write_parts(*dst, &values, defined, active);
                 Ok(())
             }
             Op::Load { space, size, signed, dst, address } => {

@@ -147,6 +147,16 @@ impl Warp {
         *ready &= defined | !active;
     }
 
+    /// Writes a register of which each byte is defined in the lanes of `defined` alone.
+    pub(super) fn write_parts(&mut self, reg: Reg, values: &Lanes64, defined: [u32; 8], active: u32) {
+        let all = defined.iter().fold(u32::MAX, |all, part| all & part);
+        self.write_carried(reg, values, all, active);
+        if active & !all != 0 {
+            let others = self.carry(reg).1 & !active;
+            self.packed.push((reg, defined.map(|part| part & active | others)));
+        }
+    }
+
     pub(super) fn write_predicate_carried(&mut self, slot: Slot, value: u32, defined: u32, active: u32) {
         self.write_predicate(slot, value, active);
         self.ready_predicates[slot as usize] &= defined | !active;
