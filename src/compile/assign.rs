@@ -9,10 +9,11 @@
 
 use std::collections::HashMap;
 
+use super::anchor::anchors;
 use super::axis::{AxisInfo, is_argument};
 use super::layout::{Exchange, Layout, Major};
 use super::placed::{doubled, half, placed, plain, side_bit};
-use super::tensor::{Engine, Mma, Product};
+use super::tensor::{Engine, Mma, Order, Product};
 use super::{Error, Options};
 use crate::tile::{Func, Op, OpKind, Region, Scalar, Shape, Type, Value};
 
@@ -29,6 +30,8 @@ pub(super) struct Assignment {
     staged: HashMap<(Op, usize), Layout>,
     /// How each product on tensor cores is made.
     products: HashMap<Op, Product>,
+    /// The layouts of loads that products decide.
+    anchors: HashMap<Value, Layout>,
 }
 
 /// Words of an operand of a product that a thread may have in registers at once.
@@ -44,6 +47,7 @@ impl Assignment {
             stores: HashMap::new(),
             staged: HashMap::new(),
             products: HashMap::new(),
+            anchors: anchors(func, axes, options),
         };
         // A loop's values have the layout of what it yields, which is known after its body: another round settles them.
         for _ in 0..3 {
@@ -93,8 +97,8 @@ impl Assignment {
     }
 
     /// How the product `op` is made on tensor cores; `None` where each thread makes its part alone.
-    pub(super) fn product(&self, op: Op) -> Option<Product> {
-        self.products.get(&op).copied()
+    pub(super) fn product(&self, op: Op) -> Option<&Product> {
+        self.products.get(&op)
     }
 
     /// Which axis of an operand lies in a thread's registers, of those that may be contiguous in shared memory.
@@ -217,7 +221,8 @@ impl Assignment {
         match &data.kind {
             OpKind::Load { .. } => {
                 if let Type::Tile(shape, _) = func.ty(result) {
-                    let layout = coalesced(func, axes, options, data.operands[0], shape);
+                    let anchored = self.anchors.get(&result).cloned();
+                    let layout = anchored.unwrap_or_else(|| coalesced(func, axes, options, data.operands[0], shape));
                     self.make_dear(result, layout);
                 }
             }
@@ -269,8 +274,16 @@ impl Assignment {
         let [a, b] = [0, 1].map(|index| func.op(op).operands[index]);
         let along = [self.major(func, a, true), self.major(func, b, false)];
         let shapes = [func.ty(a).shape()?, func.ty(b).shape()?];
-        let made = Product::choose(mma, shapes[0], shapes[1], along, options.arch, options.num_warps);
-        self.products.insert(op, made);
+        let mut made = Product::choose(mma, shapes[0], shapes[1], along, options.arch, options.num_warps);
+        if let Engine::Warps(order) = &mut made.engine {
+            // What one operand has already, the other is brought to.
+            let sum = Mma::sum(func.ty(func.op(op).results[0]).shape()?, options.num_warps);
+            let held = |value: Value, left: bool| Order::of_held(mma, self.home(value)?, left, &sum);
+            if let Some(held) = held(a, true).or_else(|| held(b, false)) {
+                *order = held;
+            }
+        }
+        self.products.insert(op, made.clone());
         Some(made)
     }
 
@@ -391,7 +404,7 @@ impl Assignment {
                     self.want(data.operands[2], home);
                     return Ok(());
                 }
-                let (a, b) = product_operands(func, op, &home);
+                let (a, b) = product_operands(func, self.product(op), op, &home);
                 let packed = self.product(op).map(|made| made.mma.packed);
                 for (index, layout) in [a, b].into_iter().enumerate() {
                     let operand = data.operands[index];
@@ -462,7 +475,7 @@ fn product(shape: Shape, options: &Options) -> Layout {
 }
 
 /// The tensor cores' instruction for the product `op`, or `None` where there is none.
-fn tensor_product(func: &Func, op: Op) -> Option<Mma> {
+pub(super) fn tensor_product(func: &Func, op: Op) -> Option<Mma> {
     let data = func.op(op);
     let OpKind::Dot { precision, .. } = data.kind else { return None };
     let ty = |index: usize| func.ty(data.operands[index]);
@@ -471,12 +484,12 @@ fn tensor_product(func: &Func, op: Op) -> Option<Mma> {
 
 /// Where the operands of the product `op` must be for its part in `home`. Without tensor cores each thread makes its part alone: it has
 /// every k in its registers, of the rows (columns) of its part.
-pub(super) fn product_operands(func: &Func, op: Op, home: &Layout) -> (Layout, Layout) {
+pub(super) fn product_operands(func: &Func, made: Option<&Product>, op: Op, home: &Layout) -> (Layout, Layout) {
     let data = func.op(op);
     let shape = |index: usize| func.ty(data.operands[index]).shape().expect("a product reads tiles");
     let (a, b) = (shape(0), shape(1));
-    if let Some(mma) = tensor_product(func, op) {
-        return mma.operands(a, b, home);
+    if let Some(Product { mma, engine: Engine::Warps(order) }) = made {
+        return mma.operands(a, b, home, order);
     }
     // A batch axis in front belongs to both.
     let rank = a.rank();

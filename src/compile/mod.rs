@@ -10,6 +10,7 @@
 //! 16-bit floats. What is not is refused by name ([`Error::Unsupported`]): block pointers (the simplifier makes addresses of
 //! them), tensor descriptors, calls, assertions and prints, exponentials and their like of doubles.
 
+mod anchor;
 mod assign;
 pub mod axis;
 mod decompose;

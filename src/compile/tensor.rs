@@ -20,7 +20,7 @@ use crate::ptx::Arch;
 use crate::tile::{InputPrecision, Scalar, Shape, Type};
 
 /// How a product is made on tensor cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Product {
     /// The instruction's type and depth.
     pub(super) mma: Mma,
@@ -29,10 +29,10 @@ pub(super) struct Product {
 }
 
 /// What issues the instructions of a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Engine {
-    /// `mma.sync`: each warp, of operands in its registers.
-    Warps,
+    /// `mma.sync`: each warp, of operands in its registers, which take k in this order.
+    Warps(Order),
     /// `wgmma`: four warps, of operands in these places in shared memory.
     Groups([Swizzled; 2]),
 }
@@ -45,9 +45,68 @@ const GROUP_COLUMNS: u32 = 256;
 /// Numbers of the sum in a thread's registers at most.
 const GROUP_SUMS: u32 = 128;
 
+/// Which bits of k the places of a fragment have. A sum over k may be made in any order, if both operands agree on it: one in which a
+/// thread has what it holds already, or neighbours in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Order {
+    /// In a register of 32 bits, its neighbour, and the instructions after it: what bits of the register's number add to k.
+    reg: Vec<u32>,
+    /// What the lane's two lowest bits add.
+    lane: [u32; 2],
+}
+
+impl Order {
+    /// The instruction's own: from the first k to the last.
+    pub(super) fn plain(mma: Mma, k: u32) -> Self {
+        let packed = mma.packed;
+        let reg = (1..packed).chain(4 * packed..k).filter(|bit| bit.is_power_of_two()).collect();
+        Self { reg, lane: [packed, 2 * packed] }
+    }
+
+    /// Each thread takes up to `run` neighbours.
+    pub(super) fn in_runs(k: u32, run: u32) -> Self {
+        let run = run.min(k / 4);
+        let reg = (1..run).chain(4 * run..k).filter(|bit| bit.is_power_of_two()).collect();
+        Self { reg, lane: [run, 2 * run] }
+    }
+
+    /// The order in which `held` is an operand (the left one, or the right) of a product with this sum already, if there is one.
+    pub(super) fn of_held(mma: Mma, held: &Layout, left: bool, sum: &Layout) -> Option<Self> {
+        let [m, n] = [0, 1].map(|axis| sum.shape.dims()[axis]);
+        let [rows, columns] = [0, 1].map(|axis| held.shape.dims()[axis]);
+        let k = if left { columns } else { rows };
+        let single = |basis: &u32| {
+            let at = if left { *basis } else { basis / n };
+            let is_along = if left { *basis < k } else { basis.is_multiple_of(n) };
+            (is_along && at.is_power_of_two()).then_some(at)
+        };
+        let reg: Vec<u32> = held.reg.iter().filter_map(single).collect();
+        let lane = [single(&held.lane[0])?, single(&held.lane[1])?];
+        let order = Self { reg, lane };
+        let mut all: Vec<u32> = order.reg.iter().chain(&order.lane).copied().collect();
+        all.sort_unstable();
+        let is_whole =
+            all.len() as u32 == k.trailing_zeros() && all.iter().enumerate().all(|(at, &bit)| bit == 1 << at);
+        if !is_whole || (1 << order.reg.len()) < 2 * mma.packed {
+            return None;
+        }
+        let shape = |dims: [u32; 2]| Shape::new(&dims).ok();
+        let (a, b) = mma.operands(shape([m, k])?, shape([k, n])?, sum, &order);
+        let needed = if left { a } else { b };
+        let sorted = |layout: &Layout| {
+            let mut reg = layout.reg.clone();
+            reg.sort_unstable();
+            reg
+        };
+        let is_held = needed.lane == held.lane && needed.warp == held.warp && sorted(&needed) == sorted(held);
+        is_held.then_some(order)
+    }
+}
+
 impl Product {
     /// The best there is on `arch` for a product of `a` (m×k) and `b` (k×n), whose elements lie in registers along `along`.
     pub(super) fn choose(mma: Mma, a: Shape, b: Shape, along: [Major; 2], arch: Arch, num_warps: u32) -> Self {
+        let plain = || Order::plain(mma, a.dims()[1]);
         let places = || {
             if arch != Arch::Sm90a || mma.group_sum(a.dims()[0], b.dims()[1], num_warps).is_none() {
                 return None;
@@ -62,14 +121,14 @@ impl Product {
             let k = a.dims()[1];
             Some([place(a.dims()[0], k, along[0])?, place(b.dims()[1], k, along[1])?])
         };
-        Self { mma, engine: places().map_or(Engine::Warps, Engine::Groups) }
+        Self { mma, engine: places().map_or_else(|| Engine::Warps(plain()), Engine::Groups) }
     }
 
     /// The sum's layout.
-    pub(super) fn sum(self, shape: Shape, num_warps: u32) -> Layout {
+    pub(super) fn sum(&self, shape: Shape, num_warps: u32) -> Layout {
         let by_groups = match self.engine {
             Engine::Groups(_) => self.mma.group_sum(shape.dims()[0], shape.dims()[1], num_warps),
-            Engine::Warps => None,
+            Engine::Warps(_) => None,
         };
         by_groups.map_or_else(|| Mma::sum(shape, num_warps), |bases| Layout { shape, ..bases })
     }
@@ -148,29 +207,26 @@ impl Mma {
         fits.then_some(Layout { shape, reg, lane: vec![2, 4, n, 2 * n, 4 * n], warp })
     }
 
-    /// The layouts of a (m×k) and b (k×n) that go with the sum's.
-    pub(super) fn operands(self, a: Shape, b: Shape, sum: &Layout) -> (Layout, Layout) {
+    /// The layouts of a (m×k) and b (k×n) that go with the sum's, k taken in `order`.
+    pub(super) fn operands(self, a: Shape, b: Shape, sum: &Layout, order: &Order) -> (Layout, Layout) {
         let (k, n) = (a.dims()[1], b.dims()[1]);
-        let packed = self.packed;
-        let inside = |limit: u32| (1..limit).filter(|bit| bit.is_power_of_two());
-        let steps = || (self.depth()..k).filter(|step| step.is_power_of_two());
+        let (inside, outside) = order.reg.split_at(self.packed.trailing_zeros() as usize);
         let rows = |basis: u32| basis / n * k;
         let cols = |basis: u32| basis % n;
         let others = |of: &dyn Fn(u32) -> u32| {
             sum.reg[2..].iter().map(|&basis| of(basis)).filter(|&basis| basis != 0).collect::<Vec<_>>()
         };
-        let mut left: Vec<u32> = inside(packed).collect();
-        left.extend([8 * k, 4 * packed]);
-        left.extend(steps());
+        let mut left = inside.to_vec();
+        left.push(8 * k);
+        left.extend(outside);
         left.extend(others(&rows));
-        let mut right: Vec<u32> = inside(packed).map(|bit| bit * n).collect();
-        right.push(4 * packed * n);
-        right.extend(steps().map(|step| step * n));
+        let mut right: Vec<u32> = order.reg.iter().map(|bit| bit * n).collect();
         right.extend(others(&cols));
         let warp = |of: &dyn Fn(u32) -> u32| sum.warp.iter().map(|&basis| of(basis)).collect::<Vec<_>>();
+        let [first, second] = order.lane;
         (
-            Layout { shape: a, reg: left, lane: vec![packed, 2 * packed, k, 2 * k, 4 * k], warp: warp(&rows) },
-            Layout { shape: b, reg: right, lane: vec![packed * n, 2 * packed * n, 1, 2, 4], warp: warp(&cols) },
+            Layout { shape: a, reg: left, lane: vec![first, second, k, 2 * k, 4 * k], warp: warp(&rows) },
+            Layout { shape: b, reg: right, lane: vec![first * n, second * n, 1, 2, 4], warp: warp(&cols) },
         )
     }
 }
@@ -189,7 +245,7 @@ mod tests {
             let mma = Mma { packed, name };
             let (m, n, k) = (32, 16, 4 * mma.depth());
             let sum = Mma::sum(shape([m, n]), 2);
-            let (a, b) = mma.operands(shape([m, k]), shape([k, n]), &sum);
+            let (a, b) = mma.operands(shape([m, k]), shape([k, n]), &sum, &Order::plain(mma, k));
             for lane in 0..32 {
                 let (g, t) = (lane / 4, lane % 4);
                 for reg in 0..4 {
@@ -204,6 +260,25 @@ mod tests {
                     let at = packed * t + reg % packed + 4 * packed * (reg / packed);
                     assert_eq!(b.index(reg, lane, 1), at * n + g);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_held_is_found_to_be_an_operand() {
+        let mma = Mma { packed: 1, name: "tf32" };
+        let sum = Mma::sum(shape([16, 16]), 1);
+        // The sum itself is a left operand, if k is taken as its columns lie; not a right one, whose rows are in other lanes.
+        let order = Order::of_held(mma, &sum, true, &sum).unwrap();
+        assert_eq!(order, Order { reg: vec![1, 8], lane: [2, 4] });
+        assert_eq!(Order::of_held(mma, &sum, false, &sum), None);
+        for packed in [1, 2] {
+            let mma = Mma { packed, ..mma };
+            for (order, k) in [(Order::plain(mma, 32), 32), (Order::in_runs(64, 8), 64), (Order::in_runs(16, 8), 16)] {
+                let (a, b) = mma.operands(shape([16, k]), shape([k, 16]), &sum, &order);
+                assert_eq!(Order::of_held(mma, &a, true, &sum), Some(order.clone()));
+                assert_eq!(Order::of_held(mma, &b, false, &sum), Some(order));
+                assert_eq!(Order::of_held(mma, &b, true, &sum), None);
             }
         }
     }

@@ -206,7 +206,7 @@ impl Side {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::tensor::Mma;
+    use crate::compile::tensor::{Mma, Order};
     use crate::tile::Shape;
 
     fn shape(dims: &[u32]) -> Shape {
@@ -234,7 +234,8 @@ mod tests {
                     if dims[1] >= mma.depth() {
                         let columns = shape(&[dims[1], dims[0].max(8)]);
                         let sum = Mma::sum(shape(&[dims[0], columns.dims()[1]]), warps);
-                        let (a, _) = mma.operands(shape(&dims), columns, &sum);
+                        let order = Order::plain(mma, dims[1]);
+                        let (a, _) = mma.operands(shape(&dims), columns, &sum, &order);
                         all.push((rows.clone(), a.clone(), bytes));
                     }
                 }

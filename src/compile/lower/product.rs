@@ -76,10 +76,10 @@ impl<'c> Lowering<'_, 'c> {
             return Err(self.unsupported(op, "this form"));
         };
         let c = self.registers(data.operands[2], &home)?;
-        let made = match self.layouts.product(op) {
+        let made = match self.layouts.product(op).cloned() {
             Some(product) => {
                 let thrice = precision == InputPrecision::Tf32x3 && product.mma.packed == 1;
-                let [a, b] = self.sources(product, op, &home)?;
+                let [a, b] = self.sources(&product, op, &home)?;
                 if thrice {
                     self.in_three(product.mma, op, &home, [&a, &b], &c)?
                 } else {
@@ -88,7 +88,7 @@ impl<'c> Lowering<'_, 'c> {
                 }
             }
             None => {
-                let (a_layout, b_layout) = product_operands(self.func, op, &home);
+                let (a_layout, b_layout) = product_operands(self.func, None, op, &home);
                 let a = self.registers(data.operands[0], &a_layout)?;
                 let b = self.registers(data.operands[1], &b_layout)?;
                 self.alone(op, precision, &home, &a, &b, &c)?
@@ -167,14 +167,14 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// The operands of a product on tensor cores.
-    fn sources(&mut self, product: Product, op: Op, home: &Layout) -> Result<[Source<'c>; 2], Error> {
-        match product.engine {
+    fn sources(&mut self, product: &Product, op: Op, home: &Layout) -> Result<[Source<'c>; 2], Error> {
+        match &product.engine {
             Engine::Groups(places) => {
                 let [a, b] = [0, 1].map(|index| self.placed_source(op, index, places[index]));
                 Ok([a?, b?])
             }
-            Engine::Warps => {
-                let (a, b) = product_operands(self.func, op, home);
+            Engine::Warps(_) => {
+                let (a, b) = product_operands(self.func, Some(product), op, home);
                 Ok([self.source(op, 0, &a)?, self.source(op, 1, &b)?])
             }
         }
