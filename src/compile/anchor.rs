@@ -4,13 +4,14 @@
 //! neighbours, so a load can put it where it is needed, and what is computed of it on the way to the product needs no exchange between
 //! threads. That is so where no warp needs what another one loads, and memory's lines are used whole.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Options;
 use super::assign::tensor_product;
 use super::axis::AxisInfo;
 use super::layout::{Layout, Major};
 use super::lower::run_of;
+use super::pipeline;
 use super::tensor::{Engine, Mma, Order, Product};
 use crate::tile::{Elem, Func, Op, OpKind, Scalar, Value};
 
@@ -24,13 +25,14 @@ const ACCESS: u32 = 16;
 /// The layouts of the loads of `func` that products decide.
 pub(super) fn anchors(func: &Func, axes: &AxisInfo, options: &Options) -> HashMap<Value, Layout> {
     let mut made = HashMap::new();
+    let ahead = may_run_ahead(func, options);
     func.walk(&mut |op| {
         let Some([a, b]) = operands(func, options, op) else { return };
         let data = func.op(op);
         for (operand, layout, left) in [(data.operands[0], a, true), (data.operands[1], b, false)] {
             if layout.repeated() == (0, 0) {
                 for (load, is_turned) in loads(func, operand) {
-                    if is_whole(func, axes, load, usize::from(left != is_turned)) {
+                    if !ahead.contains(&load) && is_whole(func, axes, load, usize::from(left != is_turned)) {
                         let layout = if is_turned { layout.transposed(&[1, 0]) } else { layout.clone() };
                         made.entry(load).or_insert(layout);
                     }
@@ -39,6 +41,23 @@ pub(super) fn anchors(func: &Func, axes: &AxisInfo, options: &Options) -> HashMa
         }
     });
     made
+}
+
+/// The tiles that `cp.async` brings to their product: those need not be where it wants them.
+fn may_run_ahead(func: &Func, options: &Options) -> HashSet<Value> {
+    let mut found = HashSet::new();
+    if options.num_stages == 1 {
+        return found;
+    }
+    let uses = func.use_counts();
+    func.walk(&mut |op| {
+        if func.op(op).kind == OpKind::For
+            && let Some(pipeline) = pipeline::of_loop(func, op, &uses, |_| true)
+        {
+            found.extend(pipeline.loads.iter().map(|ahead| func.result(ahead.load)));
+        }
+    });
+    found
 }
 
 /// Where `mma.sync` wants the operands of `op`, if it makes that.

@@ -17,6 +17,7 @@ mod decompose;
 pub mod layout;
 mod lower;
 mod meta;
+mod pipeline;
 mod placed;
 mod target;
 mod tensor;
@@ -31,7 +32,8 @@ pub struct Options {
     pub arch: Arch,
     /// Warps of a program (CTA): a power of two, 1 to 32.
     pub num_warps: u32,
-    /// Stages that a loop's loads may be ahead of their use; at least 1. Recorded in the metadata: nothing is pipelined yet.
+    /// Stages of a loop's loads that only a product reads: they run one less turns ahead of their use, as shared memory has room.
+    /// At least 1, which is not ahead.
     pub num_stages: u32,
 }
 
@@ -130,17 +132,25 @@ pub fn compile(func: &Func, options: &Options) -> Result<Compiled, Error> {
         return Err(Error::NumStages(0));
     }
     let source = func;
+    let most = options.arch.max_shared_bytes();
     let mut func = func.clone();
     decompose::decompose(&mut func)?;
     let func = &func;
     let axes = axis::AxisInfo::of(func);
-    let layouts = assign::Assignment::of(func, &axes, options)?;
     let context = inkwell::context::Context::create();
-    let lowered = lower::lower(&context, func, &axes, &layouts, options)?;
-    let most = options.arch.max_shared_bytes();
-    if lowered.shared > most {
-        return Err(Error::Shared { needed: lowered.shared, most, arch: options.arch });
+    // As many of the stages as shared memory has room for.
+    let mut stages = options.num_stages;
+    loop {
+        let within = Options { num_stages: stages, ..*options };
+        let layouts = assign::Assignment::of(func, &axes, &within)?;
+        let lowered = lower::lower(&context, func, &axes, &layouts, &within)?;
+        if lowered.shared <= most {
+            let ptx = target::emit(&lowered.module, options)?;
+            return Ok(Compiled { ptx, meta: meta::of(source, options, lowered.shared), options: *options });
+        }
+        if stages == 1 || !layouts.is_pipelined() {
+            return Err(Error::Shared { needed: lowered.shared, most, arch: options.arch });
+        }
+        stages -= 1;
     }
-    let ptx = target::emit(&lowered.module, options)?;
-    Ok(Compiled { ptx, meta: meta::of(source, options, lowered.shared), options: *options })
 }

@@ -102,6 +102,36 @@ for dtype in ["fp16", "fp32", "bf16"]:
          + [scalar("i32", 50), scalar("i32", 40), scalar("i32", 100)], grid=(2, 2), M=32, N=32, K=32)
 
 
+# Tiles whose operands run ahead of the products: of `wgmma` on Hopper, of `mma.sync` before.
+for dtype, (M, N, K), warps in [("fp16", (64, 64, 32), 4), ("bf16", (128, 64, 64), 8), ("fp32", (64, 32, 32), 4), ("fp16", (32, 128, 64), 4),
+                                ("fp32", (128, 128, 32), 8)]:
+    m, n, k = 2 * M - 14, 2 * N - 8, 4 * K + 16
+    case(f"matmul_{dtype}_{M}x{N}x{K}_{warps}warps", matmul,
+         [buf(dtype, m * k, "whole:-3:3"), buf(dtype, k * n, "whole:-3:3"), out("fp32", m * n)] + [scalar("i32", x) for x in (m, n, k)],
+         grid=(2, 2), warps=warps, M=M, N=N, K=K)
+
+
+@triton.jit
+def blocks(a, b, o, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i, j = tl.program_id(0) * M, tl.program_id(1) * N
+    p = tl.make_block_ptr(a, (m, k), (k, 1), (i, 0), (M, K), (1, 0))
+    q = tl.make_block_ptr(b, (n, k), (k, 1), (j, 0), (N, K), (1, 0))
+    acc = tl.zeros((M, N), tl.float32)
+    for _ in range(0, k, K):
+        acc = tl.dot(tl.load(p, boundary_check=(0, 1), padding_option="zero"),
+                     tl.trans(tl.load(q, boundary_check=(0, 1), padding_option="zero")), acc)
+        p, q = tl.advance(p, (0, K)), tl.advance(q, (0, K))
+    r = tl.make_block_ptr(o, (m, n), (n, 1), (i, j), (M, N), (1, 0))
+    tl.store(r, acc, boundary_check=(0, 1))
+
+
+for dtype, (M, N, K) in [("fp16", (64, 64, 64)), ("fp32", (64, 64, 32)), ("bf16", (32, 64, 64))]:
+    m, n, k = 2 * M - 16, 2 * N - 16, 3 * K + 16
+    case(f"matmul_blocks_{dtype}_{M}x{N}x{K}", blocks,
+         [buf(dtype, m * k, "whole:-3:3"), buf(dtype, n * k, "whole:-3:3"), out("fp32", m * n)] + [scalar("i32", x) for x in (m, n, k)],
+         grid=(2, 2), M=M, N=N, K=K)
+
+
 @triton.jit
 def transposed(a, b, o, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     m = tl.arange(0, M)

@@ -93,24 +93,42 @@ impl Passage {
 
     /// With up to 2 to the power `most` elements to an access.
     fn within(from: &Layout, to: &Layout, bytes: u32, most: usize) -> Self {
-        let row = (ROW_BYTES / bytes).ilog2() as usize;
         let mut shared = intersection(&Span::of(&from.reg).basis(), &Span::of(&to.reg).basis());
         shared.sort_unstable();
         shared.truncate(most);
         let (stored, loaded) = (vector(&shared, &from.reg, most), vector(&shared, &to.reg, most));
         // The wider access makes the lowest bits; the other takes of it what both have.
         let (stored, loaded) = if stored.len() >= loaded.len() { (stored, shared) } else { (shared, loaded) };
+        Self::by(from, to, bytes, &stored, &loaded, 0)
+    }
+
+    /// A way for copies from memory, which have up to `run` elements (a power of two) as they lie in the lowest registers of `from`.
+    pub fn copied(from: &Layout, to: &Layout, bytes: u32, run: u32) -> Option<Self> {
+        let most = run.min(ACCESS_BYTES / bytes).ilog2() as usize;
+        let tries = (0..=most.min(from.reg.len())).rev().map(|most| {
+            let stored = &from.reg[..most];
+            let taken = stored.iter().take_while(|basis| to.reg.contains(basis)).count();
+            Self::by(from, to, bytes, stored, &stored[..taken], most)
+        });
+        let mut whole = tries.filter(|passage| passage.store.is_whole() && passage.load.is_aligned());
+        whole.next()
+    }
+
+    /// With these accesses, of which one is the beginning of the other. Of what is stored at once the first `kept` vectors stay in
+    /// their order in every access.
+    fn by(from: &Layout, to: &Layout, bytes: u32, stored: &[u32], loaded: &[u32], kept: usize) -> Self {
+        let row = (ROW_BYTES / bytes).ilog2() as usize;
         // What one turn writes, and what one turn reads: these are to be on different banks.
-        let (written, read) = (turn(&stored, &from.lane, row), turn(&loaded, &to.lane, row));
+        let (written, read) = (turn(stored, &from.lane, row), turn(loaded, &to.lane, row));
         let all: Vec<u32> = [from, to]
             .iter()
             .flat_map(|layout| layout.reg.iter().chain(&layout.lane).chain(&layout.warp))
             .copied()
             .collect();
         let basis = if stored.len() >= loaded.len() {
-            places(&written, &read, &all, row)
+            places(&written, &read, &all, row, kept)
         } else {
-            places(&read, &written, &all, row)
+            places(&read, &written, &all, row, kept)
         };
         let span = Span::of(&basis);
         let place = |basis: u32| span.solve(basis).expect("the basis spans all that is held") as u32;
@@ -144,11 +162,12 @@ fn turn(access: &[u32], lanes: &[u32], row: usize) -> Vec<u32> {
 
 /// A basis of the span of `all` in the order of the places' bits: the lowest `row` bits are banks. The turn `one` comes first,
 /// and each vector of `other` that is not in `one` goes to the bank of one of `one` that is not in `other`, so that either is
-/// alone there.
-fn places(one: &[u32], other: &[u32], all: &[u32], row: usize) -> Vec<u32> {
+/// alone there; but not to the banks of the first `kept` of one.
+fn places(one: &[u32], other: &[u32], all: &[u32], row: usize, kept: usize) -> Vec<u32> {
     let mut low = one.to_vec();
     let both = intersection(one, other);
     let mut free = extension(&both, one.iter().copied());
+    free.retain(|vector| !one[..kept].contains(vector));
     let mut high: Vec<u32> = Vec::new();
     for vector in extension(one, other.iter().copied()) {
         // The highest bit first: the lowest are those of an access.
@@ -293,6 +312,17 @@ mod tests {
                 }
                 Exchange::Warp(passage) => check(&from, &to, &passage, true),
                 Exchange::Program(passage) => check(&from, &to, &passage, false),
+            }
+        }
+    }
+
+    #[test]
+    fn copies_arrive_in_runs_as_they_lie_in_registers() {
+        for (from, to, bytes) in pairs() {
+            let Some(passage) = Passage::copied(&from, &to, bytes, 8) else { continue };
+            check(&from, &to, &passage, false);
+            for members in &passage.store.accesses {
+                assert!(members.iter().zip(members[0]..).all(|(&member, at)| member == at), "{members:?}");
             }
         }
     }

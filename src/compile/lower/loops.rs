@@ -7,7 +7,7 @@ use crate::compile::Error;
 use crate::tile::{Op, Value};
 
 impl<'c> Lowering<'_, 'c> {
-    fn keep(&mut self, targets: &[Value], values: &[Registers<'c>]) -> Result<(), Error> {
+    pub(super) fn keep(&mut self, targets: &[Value], values: &[Registers<'c>]) -> Result<(), Error> {
         for (&target, value) in targets.iter().zip(values) {
             if self.func.ty(target).shape().is_some() {
                 self.set_home(target, value.clone())?;

@@ -19,6 +19,27 @@ pub(in crate::compile) fn run_of(func: &Func, axes: &AxisInfo, pointer: Value, a
     facts.contiguity[axis].min(facts.divisibility[axis] / bytes).min(16 / bytes).max(1)
 }
 
+/// How many registers of `layout` from an aligned one on, one access may take at the tile of addresses `pointer` under `mask`.
+pub(in crate::compile) fn run_in(
+    func: &Func,
+    axes: &AxisInfo,
+    layout: &Layout,
+    pointer: Value,
+    mask: Option<Value>,
+) -> u32 {
+    let shifts = Layout::shifts(layout.shape);
+    let axis = (0..layout.shape.rank())
+        .find(|&axis| layout.reg.first() == Some(&(1 << shifts[axis])))
+        .unwrap_or(layout.shape.rank() - 1);
+    let held = (0..layout.reg.len()).take_while(|&bit| layout.reg[bit] == 1 << (shifts[axis] + bit as u32)).count();
+    let held = (1_u32 << held).min(layout.shape.dims()[axis]);
+    let masked = mask.map_or(u32::MAX, |mask| match func.ty(mask).shape() {
+        Some(_) => axes.get(func, mask).constancy[axis],
+        None => u32::MAX,
+    });
+    run_of(func, axes, pointer, axis).min(held).min(masked)
+}
+
 /// One access: `count` words of `bits`.
 #[derive(Clone, Copy)]
 struct Words {
@@ -76,20 +97,8 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// The axis along which registers run in memory, and how many of them one access takes in `layout`.
-    fn run_in(&self, layout: &Layout, pointer: Value, mask: Option<Value>) -> u32 {
-        let facts = self.axes.get(self.func, pointer);
-        let shifts = Layout::shifts(layout.shape);
-        let axis = (0..layout.shape.rank())
-            .find(|&axis| layout.reg.first() == Some(&(1 << shifts[axis])))
-            .unwrap_or(layout.shape.rank() - 1);
-        let held = (0..layout.reg.len()).take_while(|&bit| layout.reg[bit] == 1 << (shifts[axis] + bit as u32)).count();
-        let held = (1_u32 << held).min(layout.shape.dims()[axis]);
-        let masked = mask.map_or(u32::MAX, |mask| match self.func.ty(mask).shape() {
-            Some(_) => self.axes.get(self.func, mask).constancy[axis],
-            None => u32::MAX,
-        });
-        debug_assert_eq!(facts.contiguity.len(), layout.shape.rank());
-        run_of(self.func, self.axes, pointer, axis).min(held).min(masked)
+    pub(super) fn run_in(&self, layout: &Layout, pointer: Value, mask: Option<Value>) -> u32 {
+        run_in(self.func, self.axes, layout, pointer, mask)
     }
 
     pub(super) fn assembly(

@@ -4,6 +4,7 @@
 //! branch. Scalars are uniform over the program, so branches and loops of the IR are branches and loops of LLVM's, and
 //! a barrier inside them is met by all.
 
+mod ahead;
 mod assembly;
 mod atomic;
 mod elementwise;
@@ -37,7 +38,7 @@ use crate::tile::{Block, Elem, Func, Op, OpKind, Region, Scalar, Type, Value};
 
 use scratch::Scratch;
 
-pub(super) use memory::run_of;
+pub(super) use memory::{run_in, run_of};
 
 /// The module that [`lower`] made.
 pub(super) struct Lowered<'c> {
@@ -72,6 +73,8 @@ struct Lowering<'a, 'c> {
     lane: IntValue<'c>,
     warp: IntValue<'c>,
     scratch: Scratch<'c>,
+    /// Where operands of products lie that loads brought there ahead, in the turn at hand.
+    landed: HashMap<(Op, usize), IntValue<'c>>,
 }
 
 /// Calling convention of a kernel in LLVM.
@@ -130,6 +133,7 @@ pub(super) fn lower<'c>(
         lane,
         warp,
         scratch,
+        landed: HashMap::new(),
     };
     this.body()?;
     this.link_functions()?;
@@ -525,6 +529,8 @@ impl<'c> Lowering<'_, 'c> {
         let (lower, upper, step) =
             (self.scalar(data.operands[0])?, self.scalar(data.operands[1])?, self.scalar(data.operands[2])?);
         let initial = self.carried(&data.operands[3..], &args[1..])?;
+        let bounds = [lower, upper, step].map(BasicValueEnum::into_int_value);
+        let mut ahead = self.start_ahead(op, bounds, &initial)?;
         let before = self.here();
         let [head, turn, after] =
             ["head", "turn", "after"].map(|name| self.context.append_basic_block(self.function, name));
@@ -534,17 +540,27 @@ impl<'c> Lowering<'_, 'c> {
         counter.add_incoming(&[(&lower as &dyn BasicValue, before)]);
         let phis = self.phis(op, &args[1..])?;
         Self::incoming(&phis, &initial, before);
+        if let Some(running) = &mut ahead {
+            self.ahead_phis(op, running, before)?;
+        }
         let now = counter.as_basic_value().into_int_value();
         let more = self.builder.build_int_compare(inkwell::IntPredicate::SLT, now, upper.into_int_value(), "")?;
         self.builder.build_conditional_branch(more, turn, after)?;
 
         self.builder.position_at_end(turn);
+        let (busy, taken) = (self.scratch.busy(), self.scratch.taken);
+        if let Some(running) = &mut ahead {
+            self.scratch.set_all_busy();
+            self.ahead_turn(op, running, bounds[1], bounds[2])?;
+        }
         self.set_scalar(args[0], now.into());
         self.keep_phis(&args[1..], &phis)?;
-        let (busy, taken) = (self.scratch.busy(), self.scratch.taken);
         self.scratch.set_all_busy();
         self.block(body)?;
         let ends = self.carried(&self.yields(data.regions[0]), &args[1..])?;
+        if let Some(running) = &ahead {
+            self.ahead_end(running)?;
+        }
         let next = self.builder.build_int_add(now, step.into_int_value(), "")?;
         let last = self.here();
         counter.add_incoming(&[(&next as &dyn BasicValue, last)]);
@@ -552,6 +568,9 @@ impl<'c> Lowering<'_, 'c> {
         self.builder.build_unconditional_branch(head)?;
 
         self.builder.position_at_end(after);
+        if ahead.is_some() {
+            self.ahead_done()?;
+        }
         if self.scratch.taken == taken {
             self.scratch.set_busy(busy);
         } else {

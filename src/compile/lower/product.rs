@@ -11,9 +11,9 @@ use inkwell::FloatPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, IntValue};
 
-use super::{Lowering, Registers};
+use super::{Lowering, Registers, scratch};
 use crate::compile::Error;
-use crate::compile::assign::{left_bits, product_operands, right_bits};
+use crate::compile::assign::{coordinates, left_bits, product_operands, right_bits};
 use crate::compile::layout::{Exchange, Layout, Side, Swizzled};
 use crate::compile::tensor::{Engine, Mma, Product};
 use crate::tile::{InputPrecision, Op, OpKind, Scalar};
@@ -41,6 +41,8 @@ struct Staged<'c> {
 struct Source<'c> {
     registers: Registers<'c>,
     way: Option<Way>,
+    /// Where a load that ran ahead has put it.
+    landed: Option<IntValue<'c>>,
 }
 
 /// How an operand goes through shared memory.
@@ -184,17 +186,47 @@ impl<'c> Lowering<'_, 'c> {
     fn source(&self, op: Op, index: usize, layout: &Layout) -> Result<Source<'c>, Error> {
         let value = self.func.op(op).operands[index];
         let Some(from) = self.layouts.staged(op, index).cloned() else {
-            return Ok(Source { registers: self.registers(value, layout)?, way: None });
+            return Ok(Source { registers: self.registers(value, layout)?, way: None, landed: None });
         };
         let scalar = self.func.ty(value).number().unwrap_or(Scalar::I64);
-        let Exchange::Program(passage) = Exchange::of(&from, layout, scalar.bytes()) else {
-            return Err(Error::Llvm("a staged operand does not go through shared memory".to_owned()));
+        let passage = match self.layouts.landing(op, index) {
+            Some(passage) => passage.clone(),
+            None => match Exchange::of(&from, layout, scalar.bytes()) {
+                Exchange::Program(passage) => passage,
+                _ => return Err(Error::Llvm("a staged operand does not go through shared memory".to_owned())),
+            },
         };
         let to = Place::Threads(passage.load, passage.elements * scalar.bytes());
-        Ok(Source {
-            registers: self.registers(value, &from)?,
-            way: Some(Way { from, store: passage.store, scalar, to }),
-        })
+        self.on_its_way(op, index, Way { from, store: passage.store, scalar, to })
+    }
+
+    /// An operand that goes through shared memory, or is there.
+    fn on_its_way(&self, op: Op, index: usize, way: Way) -> Result<Source<'c>, Error> {
+        let landed = self.landed.get(&(op, index)).copied();
+        let registers = match landed {
+            Some(_) => Registers::new(),
+            None => self.registers(self.func.op(op).operands[index], &way.from)?,
+        };
+        Ok(Source { registers, way: Some(way), landed })
+    }
+
+    /// How operand `index` of the product `op`, which a load brings, is written to shared memory, the bytes of its place and
+    /// what it begins at a multiple of.
+    pub(super) fn place_of(&self, op: Op, index: usize) -> Result<(Side, u32, u32), Error> {
+        let none = || Error::Llvm("a load ahead of its use has no place".to_owned());
+        let product = self.layouts.product(op).ok_or_else(none)?;
+        let from = self.layouts.staged(op, index).ok_or_else(none)?;
+        let bytes = self.func.ty(self.func.op(op).operands[index]).number().map_or(8, Scalar::bytes);
+        match &product.engine {
+            Engine::Groups(places) => {
+                let store = places[index].store(from, |basis| coordinates(from.shape, basis, index));
+                Ok((store, places[index].size(), Swizzled::ALIGN))
+            }
+            Engine::Warps(_) => {
+                let passage = self.layouts.landing(op, index).ok_or_else(none)?;
+                Ok((passage.store.clone(), passage.elements * bytes, scratch::ALIGN))
+            }
+        }
     }
 
     /// An operand that the tensor cores read from `place`.
@@ -202,14 +234,9 @@ impl<'c> Lowering<'_, 'c> {
         let value = self.func.op(op).operands[index];
         let from = self.layouts.staged(op, index).cloned();
         let from = from.ok_or_else(|| Error::Llvm("an operand of wgmma has no layout".to_owned()))?;
-        let columns = from.shape.dims()[1];
-        let store = place.store(&from, |basis| match index {
-            0 => (basis / columns, basis % columns),
-            _ => (basis % columns, basis / columns),
-        });
+        let store = place.store(&from, |basis| coordinates(from.shape, basis, index));
         let scalar = self.func.ty(value).number().unwrap_or(Scalar::I64);
-        let way = Some(Way { store, scalar, to: Place::TensorCores(place), from: from.clone() });
-        Ok(Source { registers: self.registers(value, &from)?, way })
+        self.on_its_way(op, index, Way { from, store, scalar, to: Place::TensorCores(place) })
     }
 
     /// Parts of the operands of one product, in registers or in shared memory.
@@ -226,6 +253,15 @@ impl<'c> Lowering<'_, 'c> {
                 made.push(Operand::Registers(registers));
                 continue;
             };
+            if let Some(start) = source.landed {
+                made.push(match to {
+                    Place::Threads(side, _) => {
+                        Operand::Staged(Staged { start, side: side.clone(), scalar: *scalar, read: HashMap::new() })
+                    }
+                    Place::TensorCores(place) => Operand::Placed(start, *place),
+                });
+                continue;
+            }
             let start = match to {
                 Place::Threads(_, bytes) => self.program_scratch(*bytes)?,
                 Place::TensorCores(place) => self.program_scratch_at(place.size(), Swizzled::ALIGN)?,

@@ -11,6 +11,8 @@ use crate::compile::Error;
 
 /// What the program's part may grow to before a barrier is the better way to have room.
 const ROOM: u32 = 16 * 1024;
+/// What buffers of loops begin at a multiple of: what swizzled operands need.
+const BUFFER_ALIGN: u32 = 1024;
 /// Where an exchange's memory begins.
 pub(super) const ALIGN: u32 = 16;
 
@@ -42,6 +44,9 @@ pub(super) struct Scratch<'c> {
     writing: Vec<(u32, u32)>,
     /// How often memory was taken.
     pub(super) taken: u32,
+    /// The first byte of the loops' part: the buffers of loads that run ahead.
+    buffers: IntValue<'c>,
+    buffer_bytes: u32,
     program_bytes: u32,
     /// What the program's part begins at a multiple of.
     program_align: u32,
@@ -61,6 +66,8 @@ impl<'c> Scratch<'c> {
             memory,
             program: size("tilewright.program")?,
             warp: size("tilewright.warp")?,
+            buffers: size("tilewright.buffers")?,
+            buffer_bytes: 0,
             busy: Busy(Vec::new()),
             writing: Vec::new(),
             taken: 0,
@@ -104,6 +111,13 @@ impl<'c> Scratch<'c> {
         (start, free.is_none())
     }
 
+    /// Takes `bytes` for the buffers of one loop, from a multiple of 1024: the first of them.
+    pub(super) fn of_loop(&mut self, bytes: u32) -> IntValue<'c> {
+        self.program_align = BUFFER_ALIGN;
+        self.buffer_bytes = self.buffer_bytes.max(bytes);
+        self.buffers
+    }
+
     /// What was taken since the last time is behind a barrier: it may be read from now on, and nothing else still is.
     pub(super) fn read_by_all(&mut self) {
         self.busy = Busy(std::mem::take(&mut self.writing));
@@ -125,10 +139,14 @@ impl<'c> Scratch<'c> {
     /// Puts the sizes in, and tells the sum.
     pub(super) fn finish(self, context: &'c Context, module: &Module<'c>, num_warps: u32) -> u32 {
         let start = (self.warp_bytes * num_warps).next_multiple_of(self.program_align);
+        let buffers =
+            if self.buffer_bytes > 0 { (start + self.program_bytes).next_multiple_of(BUFFER_ALIGN) } else { 0 };
         self.memory.set_alignment(self.program_align);
-        for (value, name, bytes) in
-            [(self.program, "tilewright.program", start), (self.warp, "tilewright.warp", self.warp_bytes)]
-        {
+        for (value, name, bytes) in [
+            (self.program, "tilewright.program", start),
+            (self.warp, "tilewright.warp", self.warp_bytes),
+            (self.buffers, "tilewright.buffers", buffers),
+        ] {
             value.replace_all_uses_with(context.i32_type().const_int(bytes.into(), false));
             if let Some(call) = value.as_instruction_value() {
                 call.erase_from_basic_block();
@@ -138,7 +156,7 @@ impl<'c> Scratch<'c> {
                 unsafe { function.delete() };
             }
         }
-        start + self.program_bytes
+        (start + self.program_bytes).max(buffers + self.buffer_bytes)
     }
 }
 

@@ -104,7 +104,7 @@ pub struct AnyInterSolve {
 
 impl AnyInterSolve {
     /// The channels at a time of the programs that come compiled.
-    pub const BLOCK_K: u32 = 16;
+    pub const BLOCK_K: u32 = 32;
 }
 
 /// What both programs are built from.

@@ -1,0 +1,594 @@
+//! Which layouts each tile is needed in.
+//!
+//! A tile whose making is dear (a load, a product, a reduction, what a loop carries, arithmetic on any of these) has a *home*: the
+//! one layout that it is made in, from which it is converted to whatever else its users want. A tile that is cheap (arithmetic
+//! on ranges, constants and scalars: addresses and masks) is made again in every layout that is wanted. Views (broadcasts, transposes,
+//! reshapes, new axes of extent 1) make nothing: they pass what is wanted of them on to their operand.
+//!
+//! First, forwards, the homes; then, backwards, what is wanted.
+
+mod ahead;
+
+use std::collections::{HashMap, HashSet};
+
+use super::anchor::anchors;
+use super::axis::{AxisInfo, is_argument};
+use super::layout::{Exchange, Layout, Major, Passage};
+use super::pipeline::Pipeline;
+use super::placed::{doubled, half, placed, plain, side_bit};
+use super::tensor::{Engine, Mma, Order, Product};
+use super::{Error, Options};
+use crate::tile::{Func, Op, OpKind, Region, Scalar, Shape, Type, Value};
+
+/// The layouts of every tile of a function.
+pub(super) struct Assignment {
+    /// The layout that a dear tile is made in.
+    home: Vec<Option<Layout>>,
+    dear: Vec<bool>,
+    /// The layouts in which a tile must be had; its home first where it is made there.
+    wanted: Vec<Vec<Layout>>,
+    /// The layout that each store is made in.
+    stores: HashMap<Op, Layout>,
+    /// The layout of each operand (by its number) that a product reads from shared memory.
+    staged: HashMap<(Op, usize), Layout>,
+    /// How each product on tensor cores is made.
+    products: HashMap<Op, Product>,
+    /// The layouts of loads that products decide.
+    anchors: HashMap<Value, Layout>,
+    /// What runs ahead in each loop.
+    pipelines: HashMap<Op, Pipeline>,
+    /// The loads of these.
+    ahead: HashSet<Op>,
+    /// How their tiles come to the fragments of `mma.sync`.
+    landings: HashMap<(Op, usize), Passage>,
+}
+
+/// Words of an operand of a product that a thread may have in registers at once.
+const STAGED_WORDS: u32 = 32;
+
+impl Assignment {
+    pub(super) fn of(func: &Func, axes: &AxisInfo, options: &Options) -> Result<Self, Error> {
+        let count = func.value_count();
+        let mut this = Self {
+            home: vec![None; count],
+            dear: vec![false; count],
+            wanted: vec![Vec::new(); count],
+            stores: HashMap::new(),
+            staged: HashMap::new(),
+            products: HashMap::new(),
+            anchors: anchors(func, axes, options),
+            pipelines: HashMap::new(),
+            ahead: HashSet::new(),
+            landings: HashMap::new(),
+        };
+        // A loop's values have the layout of what it yields, which is known after its body: another round settles them.
+        for _ in 0..3 {
+            this.homes(func, axes, options, func.body())?;
+        }
+        if options.num_stages > 1 {
+            this.pipelines(func, axes);
+        }
+        this.wants(func, axes, options, func.body())?;
+        Ok(this)
+    }
+
+    /// The layouts of `value`.
+    pub(super) fn wanted(&self, value: Value) -> &[Layout] {
+        &self.wanted[value.index()]
+    }
+
+    /// The layout that `value` is made in, where its making is dear.
+    pub(super) fn home(&self, value: Value) -> Option<&Layout> {
+        self.home[value.index()].as_ref()
+    }
+
+    /// The layout that the store `op` of a tile is made in.
+    pub(super) fn stored(&self, op: Op) -> Option<&Layout> {
+        self.stores.get(&op)
+    }
+
+    /// The layout that an operand of `op` is read in, by what `op` is made in.
+    pub(super) fn operand_layout(&self, func: &Func, op: Op, operand: Value, made: &Layout) -> Option<Layout> {
+        let shape = func.ty(operand).shape()?;
+        Some(match &func.op(op).kind {
+            OpKind::Broadcast => made.before_broadcast(shape),
+            OpKind::ExpandDims { .. } | OpKind::Reshape { .. } => made.reshaped(shape),
+            OpKind::Trans { order } => {
+                let mut back = vec![0; order.len()];
+                for (axis, &old) in order.iter().enumerate() {
+                    back[old as usize] = axis as u32;
+                }
+                made.transposed(&back)
+            }
+            kind @ (OpKind::Join | OpKind::Cat) => half(made, side_bit(kind, made.shape)?, shape),
+            OpKind::Split => doubled(made, shape),
+            _ => made.clone(),
+        })
+    }
+
+    /// The layout in which operand `index` of the product `op` is put into shared memory, to be read from there step by step.
+    pub(super) fn staged(&self, op: Op, index: usize) -> Option<&Layout> {
+        self.staged.get(&(op, index))
+    }
+
+    /// How the product `op` is made on tensor cores; `None` where each thread makes its part alone.
+    pub(super) fn product(&self, op: Op) -> Option<&Product> {
+        self.products.get(&op)
+    }
+
+    /// Which axis of an operand lies in a thread's registers, of those that may be contiguous in shared memory.
+    fn major(&self, func: &Func, operand: Value, left: bool) -> Major {
+        let last = match (self.home(operand), func.ty(operand).shape()) {
+            (Some(home), Some(shape)) => home.reg.first().is_some_and(|&basis| basis < shape.dims()[1]),
+            // It is made where it is wanted.
+            _ => return Major::Depth,
+        };
+        if last == left { Major::Depth } else { Major::Rows }
+    }
+
+    /// Where an operand goes through shared memory anyway and a thread's part of it is large, the product reads it piece by
+    /// piece: all of it in registers would leave none for the sum.
+    fn staged_from(&self, func: &Func, operand: Value, layout: &Layout, packed: u32) -> Option<Layout> {
+        if layout.registers() / packed <= STAGED_WORDS {
+            return None;
+        }
+        let home = self.home(operand)?;
+        let bytes = func.ty(operand).number().map_or(8, Scalar::bytes);
+        matches!(Exchange::of(home, layout, bytes), Exchange::Program(_)).then(|| home.clone())
+    }
+
+    fn is_view(kind: &OpKind) -> bool {
+        matches!(
+            kind,
+            OpKind::Broadcast
+                | OpKind::ExpandDims { .. }
+                | OpKind::Reshape { .. }
+                | OpKind::Trans { .. }
+                | OpKind::Join
+                | OpKind::Cat
+                | OpKind::Split
+        )
+    }
+
+    fn homes(&mut self, func: &Func, axes: &AxisInfo, options: &Options, region: Region) -> Result<(), Error> {
+        for &block in &func.region(region).blocks {
+            for &op in &func.block(block).ops {
+                let data = func.op(op);
+                if data.kind == OpKind::While {
+                    self.homes_of_while(func, axes, options, op)?;
+                    continue;
+                }
+                if data.kind == OpKind::For {
+                    let args = func.block(func.region(data.regions[0]).blocks[0]).args.clone();
+                    let ends = ends(func, data.regions[0]);
+                    for (index, &arg) in args[1..].iter().enumerate() {
+                        let Some(shape) = func.ty(arg).shape() else { continue };
+                        let home = [ends[index], data.operands[3 + index]]
+                            .into_iter()
+                            .find_map(|value| self.home(value).cloned())
+                            .or_else(|| self.home(arg).cloned())
+                            .or_else(|| self.addressed(func, axes, options, data.regions[0], arg));
+                        self.make_dear(arg, home.unwrap_or_else(|| plain(shape, options)));
+                    }
+                }
+                for &inner in &data.regions {
+                    self.homes(func, axes, options, inner)?;
+                }
+                match data.kind {
+                    OpKind::For => {
+                        let args = func.block(func.region(data.regions[0]).blocks[0]).args.clone();
+                        for (&result, &arg) in data.results.iter().zip(&args[1..]) {
+                            if let Some(home) = self.home(arg).cloned() {
+                                self.make_dear(result, home);
+                            }
+                        }
+                    }
+                    OpKind::If => {
+                        let sides: Vec<Vec<Value>> = data.regions.iter().map(|&inner| ends(func, inner)).collect();
+                        for (index, &result) in data.results.iter().enumerate() {
+                            let Some(shape) = func.ty(result).shape() else { continue };
+                            let home = sides.iter().find_map(|side| self.home(*side.get(index)?).cloned());
+                            self.make_dear(result, home.unwrap_or_else(|| plain(shape, options)));
+                        }
+                    }
+                    _ => self.home_of_op(func, axes, options, op)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The layout of the loads and stores in `region` whose addresses are computed of the tile `pointer`.
+    fn addressed(
+        &self,
+        func: &Func,
+        axes: &AxisInfo,
+        options: &Options,
+        region: Region,
+        pointer: Value,
+    ) -> Option<Layout> {
+        let mut found = None;
+        func.walk_region(region, &mut |op| {
+            let data = func.op(op);
+            if found.is_some() || !matches!(data.kind, OpKind::Load { .. } | OpKind::Store { .. }) {
+                return;
+            }
+            let mut at = data.operands[0];
+            while at != pointer {
+                match func.def_op(at).map(|op| func.op(op)) {
+                    Some(data) if data.kind == OpKind::AddPtr => at = data.operands[0],
+                    _ => return,
+                }
+            }
+            let anchored = data.results.first().and_then(|result| self.anchors.get(result)).cloned();
+            let shape = func.ty(pointer).shape();
+            found = anchored.or_else(|| Some(coalesced(func, axes, options, data.operands[0], shape?)));
+        });
+        found
+    }
+
+    /// Both blocks of a `scf.while` carry values: the first from before and from the end of the second, the second (and the results)
+    /// from the first's condition.
+    fn homes_of_while(&mut self, func: &Func, axes: &AxisInfo, options: &Options, op: Op) -> Result<(), Error> {
+        let data = func.op(op);
+        let [before, after] = [0, 1].map(|side| func.block(func.region(data.regions[side]).blocks[0]).args.clone());
+        let home = |this: &Self, sources: &[Value], shape: Shape| {
+            let found = sources.iter().find_map(|&value| this.home(value).cloned());
+            found.unwrap_or_else(|| plain(shape, options))
+        };
+        for ((&arg, &first), &end) in before.iter().zip(&data.operands).zip(&ends(func, data.regions[1])) {
+            let Some(shape) = func.ty(arg).shape() else { continue };
+            let home = home(self, &[end, first, arg], shape);
+            self.make_dear(arg, home);
+        }
+        self.homes(func, axes, options, data.regions[0])?;
+        let passed = ends(func, data.regions[0]);
+        for ((&arg, &result), &value) in after.iter().zip(&data.results).zip(&passed[1..]) {
+            let Some(shape) = func.ty(arg).shape() else { continue };
+            let home = home(self, &[value], shape);
+            self.make_dear(arg, home.clone());
+            self.make_dear(result, home);
+        }
+        self.homes(func, axes, options, data.regions[1])
+    }
+
+    fn home_of_op(&mut self, func: &Func, axes: &AxisInfo, options: &Options, op: Op) -> Result<(), Error> {
+        let data = func.op(op);
+        let Some(&result) = data.results.first() else { return Ok(()) };
+        if let Some(placed) = placed(func, op, options) {
+            for &result in &data.results {
+                if let Some(home) = &placed.result {
+                    self.make_dear(result, home.clone());
+                }
+            }
+            return Ok(());
+        }
+        match &data.kind {
+            OpKind::Load { .. } => {
+                if let Type::Tile(shape, _) = func.ty(result) {
+                    let anchored = self.anchors.get(&result).cloned();
+                    let layout = anchored.unwrap_or_else(|| coalesced(func, axes, options, data.operands[0], shape));
+                    self.make_dear(result, layout);
+                }
+            }
+            OpKind::Reduce { axis } => {
+                let home = self.reduced(func, op, options);
+                for &result in &data.results {
+                    if let Some(home) = home.without_axis(*axis as usize) {
+                        self.make_dear(result, home);
+                    }
+                }
+            }
+            OpKind::Dot { .. } => {
+                if let Type::Tile(shape, _) = func.ty(result) {
+                    let home = match self.choose(func, options, op) {
+                        Some(made) => made.sum(shape, options.num_warps),
+                        None => product(shape, options),
+                    };
+                    self.make_dear(result, home);
+                }
+            }
+            kind if Self::is_view(kind) => {
+                let operand = data.operands[0];
+                for &result in &data.results {
+                    self.dear[result.index()] = data.operands.iter().any(|operand| self.dear[operand.index()]);
+                }
+                let Type::Tile(shape, _) = func.ty(result) else { return Ok(()) };
+                self.home[result.index()] = self.home(operand).and_then(|home| match kind {
+                    OpKind::Broadcast | OpKind::Join | OpKind::Cat | OpKind::Split => None,
+                    OpKind::Trans { order } => Some(home.transposed(order)),
+                    _ => Some(home.reshaped(shape)),
+                });
+            }
+            kind if kind.is_elementwise()
+                && func.ty(result).shape().is_some()
+                && data.operands.iter().any(|operand| self.dear[operand.index()]) =>
+            {
+                // Of what is only broadcast (an outer product) nothing is made once and for all: it is made where it is wanted, and
+                // the narrow tiles that it is made of are what threads exchange.
+                self.dear[result.index()] = true;
+                self.home[result.index()] = data.operands.iter().find_map(|&operand| self.home(operand).cloned());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn choose(&mut self, func: &Func, options: &Options, op: Op) -> Option<Product> {
+        let mma = tensor_product(func, op)?;
+        let [a, b] = [0, 1].map(|index| func.op(op).operands[index]);
+        let along = [self.major(func, a, true), self.major(func, b, false)];
+        let shapes = [func.ty(a).shape()?, func.ty(b).shape()?];
+        let mut made = Product::choose(mma, shapes[0], shapes[1], along, options.arch, options.num_warps);
+        if let Engine::Warps(order) = &mut made.engine {
+            // What one operand has already, the other is brought to.
+            let sum = Mma::sum(func.ty(func.op(op).results[0]).shape()?, options.num_warps);
+            let held = |value: Value, left: bool| Order::of_held(mma, self.home(value)?, left, &sum);
+            if let Some(held) = held(a, true).or_else(|| held(b, false)) {
+                *order = held;
+            }
+        }
+        self.products.insert(op, made.clone());
+        Some(made)
+    }
+
+    /// The layout that a reduction reads its operands in.
+    pub(super) fn reduced(&self, func: &Func, op: Op, options: &Options) -> Layout {
+        let data = func.op(op);
+        let home = data.operands.iter().find_map(|&operand| self.home(operand).cloned());
+        home.unwrap_or_else(|| {
+            plain(func.ty(data.operands[0]).shape().expect("a reduction reads tiles: the verifier saw to it"), options)
+        })
+    }
+
+    fn make_dear(&mut self, value: Value, home: Layout) {
+        self.dear[value.index()] = true;
+        self.home[value.index()] = Some(home);
+    }
+
+    fn want(&mut self, value: Value, layout: Layout) {
+        let all = &mut self.wanted[value.index()];
+        if !all.contains(&layout) {
+            all.push(layout);
+        }
+    }
+
+    /// A dear tile that is made by computing is made in its home.
+    fn settle(&mut self, value: Value) {
+        if let Some(home) = self.home[value.index()].clone() {
+            self.wanted[value.index()].retain(|layout| *layout != home);
+            self.wanted[value.index()].insert(0, home);
+        }
+    }
+
+    fn wants(&mut self, func: &Func, axes: &AxisInfo, options: &Options, region: Region) -> Result<(), Error> {
+        for &block in func.region(region).blocks.iter().rev() {
+            for &op in func.block(block).ops.iter().rev() {
+                let data = func.op(op);
+                for &result in &data.results {
+                    if !Self::is_view(&data.kind) && self.dear[result.index()] && !self.is_ahead(op) {
+                        self.settle(result);
+                    }
+                }
+                if data.kind == OpKind::For {
+                    let args = func.block(func.region(data.regions[0]).blocks[0]).args.clone();
+                    self.carry(&ends(func, data.regions[0]), &args[1..]);
+                }
+                if data.kind == OpKind::If {
+                    for &inner in &data.regions {
+                        self.carry(&ends(func, inner), &data.results);
+                    }
+                }
+                if data.kind == OpKind::While {
+                    let [before, after] =
+                        [0, 1].map(|side| func.block(func.region(data.regions[side]).blocks[0]).args.clone());
+                    self.carry(&ends(func, data.regions[1]), &before);
+                    self.carry(&ends(func, data.regions[0])[1..], &after);
+                }
+                if !matches!(data.kind, OpKind::Reduce { .. } | OpKind::Scan { .. }) {
+                    // The second region of a `scf.while` comes after the first.
+                    for &inner in data.regions.iter().rev() {
+                        self.wants(func, axes, options, inner)?;
+                    }
+                }
+                self.operands(func, axes, options, op)?;
+            }
+            for &arg in &func.block(block).args {
+                if is_argument(func, arg) && self.dear[arg.index()] {
+                    self.settle(arg);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `values` become `targets`, in their homes.
+    fn carry(&mut self, values: &[Value], targets: &[Value]) {
+        for (&value, &target) in values.iter().zip(targets) {
+            if let Some(home) = self.home(target).cloned() {
+                self.want(value, home);
+            }
+        }
+    }
+
+    fn operands(&mut self, func: &Func, axes: &AxisInfo, options: &Options, op: Op) -> Result<(), Error> {
+        let data = func.op(op);
+        if self.is_ahead(op) {
+            let home = self.home(data.results[0]).cloned().expect("a load has a home");
+            for &operand in data.operands.iter().take(2) {
+                self.want(operand, home.clone());
+            }
+            return Ok(());
+        }
+        if let Some(placed) = placed(func, op, options) {
+            for (&operand, layout) in data.operands.iter().zip(placed.operands) {
+                if let Some(layout) = layout {
+                    self.want(operand, layout);
+                }
+            }
+            return Ok(());
+        }
+        match &data.kind {
+            OpKind::Store { .. } => {
+                if let Type::Tile(shape, _) = func.ty(data.operands[0]) {
+                    let layout = coalesced(func, axes, options, data.operands[0], shape);
+                    for &operand in &data.operands {
+                        self.want(operand, layout.clone());
+                    }
+                    self.stores.insert(op, layout);
+                }
+            }
+            OpKind::Reduce { .. } => {
+                let layout = self.reduced(func, op, options);
+                for &operand in &data.operands {
+                    self.want(operand, layout.clone());
+                }
+            }
+            OpKind::Dot { .. } => {
+                let home = self.home(data.results[0]).cloned().expect("a product has a home");
+                if let Some(Product { engine: Engine::Groups(_), .. }) = self.product(op) {
+                    for (index, &operand) in data.operands[..2].iter().enumerate() {
+                        let from = self.home(operand).cloned().or_else(|| in_runs(func, options, operand, index == 0));
+                        let from = from.expect("a product reads tiles");
+                        if !self.reads_ahead(op, index) {
+                            self.want(operand, from.clone());
+                        }
+                        self.staged.insert((op, index), from);
+                    }
+                    self.want(data.operands[2], home);
+                    return Ok(());
+                }
+                let (a, b) = product_operands(func, self.product(op), op, &home);
+                let packed = self.product(op).map(|made| made.mma.packed);
+                for (index, layout) in [a, b].into_iter().enumerate() {
+                    let operand = data.operands[index];
+                    if self.reads_ahead(op, index) {
+                        let from = self.home(operand).cloned().expect("a load has a home");
+                        self.staged.insert((op, index), from);
+                        continue;
+                    }
+                    let staged = packed.and_then(|packed| self.staged_from(func, operand, &layout, packed));
+                    self.want(operand, staged.clone().unwrap_or(layout));
+                    if let Some(from) = staged {
+                        self.staged.insert((op, index), from);
+                    }
+                }
+                self.want(data.operands[2], home);
+            }
+            OpKind::For => {
+                let args = func.block(func.region(data.regions[0]).blocks[0]).args.clone();
+                self.carry(&data.operands[3..], &args[1..]);
+            }
+            OpKind::While => {
+                let args = func.block(func.region(data.regions[0]).blocks[0]).args.clone();
+                self.carry(&data.operands, &args);
+            }
+            _ => {
+                for &result in &data.results {
+                    for made in self.wanted[result.index()].clone() {
+                        if !Self::is_view(&data.kind) && self.home(result).is_some_and(|home| *home != made) {
+                            continue;
+                        }
+                        for &operand in &data.operands {
+                            if let Some(layout) = self.operand_layout(func, op, operand, &made) {
+                                self.want(operand, layout);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The row (along M or N) and the k of an index of operand `index` of a product.
+pub(super) fn coordinates(shape: Shape, at: u32, index: usize) -> (u32, u32) {
+    let columns = shape.dims()[1];
+    match index {
+        0 => (at / columns, at % columns),
+        _ => (at % columns, at / columns),
+    }
+}
+
+/// The values that a region yields.
+fn ends(func: &Func, region: Region) -> Vec<Value> {
+    let last = func.region(region).blocks.last().and_then(|&block| func.block(block).ops.last());
+    last.map(|&op| func.op(op).operands.clone()).unwrap_or_default()
+}
+
+/// The layout in which the tile of addresses `pointer` is best read or written: axes by the length of their runs, each thread
+/// up to 16 bytes of a run, but no more than its share of the tile.
+fn coalesced(func: &Func, axes: &AxisInfo, options: &Options, pointer: Value, shape: Shape) -> Layout {
+    let facts = axes.get(func, pointer);
+    let mut order: Vec<usize> = (0..shape.rank()).rev().collect();
+    order.sort_by_key(|&axis| std::cmp::Reverse(facts.contiguity[axis]));
+    let run = super::lower::run_of(func, axes, pointer, order[0]);
+    let share = (shape.elements() / (32 * options.num_warps)).max(1);
+    Layout::blocked(shape, run.min(share), &order, options.num_warps)
+}
+
+/// A layout of an operand of a product in which each thread has 16 bytes of k side by side.
+fn in_runs(func: &Func, options: &Options, operand: Value, left: bool) -> Option<Layout> {
+    let Type::Tile(shape, elem) = func.ty(operand) else { return None };
+    let order = if left { [1, 0] } else { [0, 1] };
+    Some(Layout::blocked(shape, 128 / elem.bits(), &order, options.num_warps))
+}
+
+/// The layout of a product in singles: two or four columns to a thread, so that each operand that it reads serves several.
+fn product(shape: Shape, options: &Options) -> Layout {
+    let order: Vec<usize> = (0..shape.rank()).rev().collect();
+    let share = (shape.elements() / (32 * options.num_warps)).clamp(1, 4);
+    Layout::blocked(shape, share, &order, options.num_warps)
+}
+
+/// The tensor cores' instruction for the product `op`, or `None` where there is none.
+pub(super) fn tensor_product(func: &Func, op: Op) -> Option<Mma> {
+    let data = func.op(op);
+    let OpKind::Dot { precision, .. } = data.kind else { return None };
+    let ty = |index: usize| func.ty(data.operands[index]);
+    Mma::of(ty(0), ty(1), ty(2), precision)
+}
+
+/// Where the operands of the product `op` must be for its part in `home`. Without tensor cores each thread makes its part alone: it has
+/// every k in its registers, of the rows (columns) of its part.
+pub(super) fn product_operands(func: &Func, made: Option<&Product>, op: Op, home: &Layout) -> (Layout, Layout) {
+    let data = func.op(op);
+    let shape = |index: usize| func.ty(data.operands[index]).shape().expect("a product reads tiles");
+    let (a, b) = (shape(0), shape(1));
+    if let Some(Product { mma, engine: Engine::Warps(order) }) = made {
+        return mma.operands(a, b, home, order);
+    }
+    // A batch axis in front belongs to both.
+    let rank = a.rank();
+    let (n_bits, k_bits) = (b.dims()[rank - 1].trailing_zeros(), b.dims()[rank - 2].trailing_zeros());
+    let m_bits = a.dims()[rank - 2].trailing_zeros();
+    let ks = |shift: u32| (0..k_bits).map(move |bit| 1_u32 << (bit + shift));
+    let rows = |basis: u32| basis >> n_bits << k_bits;
+    let cols = |basis: u32| basis & ((1 << n_bits) - 1) | basis >> (m_bits + n_bits) << (k_bits + n_bits);
+    let some = |bases: &[u32], of: &dyn Fn(u32) -> u32| {
+        bases.iter().map(|&basis| of(basis)).filter(|&basis| basis != 0).collect::<Vec<_>>()
+    };
+    let all = |bases: &[u32], of: &dyn Fn(u32) -> u32| bases.iter().map(|&basis| of(basis)).collect::<Vec<_>>();
+    let make = |shape: Shape, shift: u32, of: &dyn Fn(u32) -> u32| Layout {
+        shape,
+        reg: ks(shift).chain(some(&home.reg, of)).collect(),
+        lane: all(&home.lane, of),
+        warp: all(&home.warp, of),
+    };
+    (make(a, 0, &rows), make(b, n_bits, &cols))
+}
+
+/// The bits of the product's index that the left operand depends on: all but the columns.
+pub(super) fn left_bits(home: &Layout) -> u32 {
+    let columns = home.shape.dims()[home.shape.rank() - 1];
+    !(columns - 1)
+}
+
+/// The bits of the product's index that the right operand depends on: the columns, and the batch.
+pub(super) fn right_bits(home: &Layout) -> u32 {
+    let dims = home.shape.dims();
+    let columns = dims[dims.len() - 1];
+    let rows = dims[dims.len() - 2];
+    !((rows - 1) * columns)
+}
