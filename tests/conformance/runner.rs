@@ -54,8 +54,9 @@ fn ours(case: &Case, arch: Arch) -> Result<(String, u32), String> {
     let text = std::fs::read_to_string(cases::folder().join(format!("{}.ttir", case.name))).unwrap();
     let program = tilewright::ttir::read(&text).map_err(|error| format!("not read: {error}"))?;
     let options = CompileOptions { num_warps: case.num_warps, ..CompileOptions::new(arch) };
-    let kernel = program.kernels().next().ok_or("no kernel")?;
-    let made = compile(kernel, &options).map_err(|error| format!("not compiled: {error}"))?;
+    let name = &program.kernels().next().ok_or("no kernel")?.name;
+    let kernel = program.inlined(name).map_err(|error| format!("not inlined: {error}"))?;
+    let made = compile(&kernel, &options).map_err(|error| format!("not compiled: {error}"))?;
     if std::env::var_os("TILEWRIGHT_KEEP_PTX").is_some() {
         std::fs::write(cases::folder().join(format!("{}.ours.ptx", case.name)), &made.ptx).unwrap();
     }
