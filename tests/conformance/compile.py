@@ -66,7 +66,7 @@ def compile_case(name, folder):
     case = CASES[name]
     types, attributes = signature(case)
     shown = {key: value for key, value in case.items() if key != "fn"}
-    shown["constants"] = {key: str(value) for key, value in case["constants"].items()}
+    shown["constants"] = {key: getattr(value, "__name__", str(value)) for key, value in case["constants"].items()}
     what = [triton.__version__, case["fn"].cache_key, types, str(attributes), shown["constants"], case["warps"], case["capability"], case["source"]]
     key = hashlib.sha256(json.dumps(what).encode()).hexdigest()
     meta = folder / f"{name}.json"

@@ -11,6 +11,7 @@ use tilewright::tile::{float_bits, int_bits};
 use crate::cases::{self, Arg, Case};
 use crate::inputs;
 use crate::missing::MISSING;
+use crate::rules::{show, word};
 
 /// What is in each buffer after the launch.
 fn execute(case: &Case, ptx: &str, shared: u32, options: &Options) -> Result<Vec<Vec<u8>>, String> {
@@ -63,6 +64,20 @@ fn ours(case: &Case, arch: Arch) -> Result<(String, u32), String> {
     Ok((made.ptx, made.meta.shared))
 }
 
+/// The elements at `index` of the inputs of which there are several, which is what an elementwise kernel made its output of.
+fn operands(case: &Case, inputs: &[Vec<u8>], index: usize) -> String {
+    let buffers = case.args.iter().filter(|arg| matches!(arg, Arg::Buffer { .. }));
+    let shown: Vec<String> = buffers
+        .zip(inputs)
+        .filter_map(|(arg, data)| {
+            let Arg::Buffer { buffer, rule: None, .. } = arg else { return None };
+            let (scalar, _) = cases::scalar(buffer);
+            data.chunks(scalar.bytes() as usize).nth(index).map(|element| show(scalar, word(element)))
+        })
+        .collect();
+    if shown.is_empty() { String::new() } else { format!("; [{index}] of the inputs: {}", shown.join(", ")) }
+}
+
 fn run(case: &Case) -> Result<(), String> {
     let (ptx, shared) = ours(case, Arch::Sm90a)?;
     let text = std::fs::read_to_string(cases::folder().join(format!("{}.ptx", case.name))).unwrap();
@@ -73,14 +88,16 @@ fn run(case: &Case) -> Result<(), String> {
         .map_err(|error| format!("Triton's PTX: {error}"))?;
     let made = execute(case, &ptx, shared, &Options::default()).map_err(|error| format!("our PTX: {error}"))?;
     let buffers = case.args.iter().filter(|arg| matches!(arg, Arg::Buffer { .. }));
-    for (place, (arg, (made, expected))) in buffers.zip(made.iter().zip(&expected)).enumerate() {
+    for (place, (arg, (made, wanted))) in buffers.zip(made.iter().zip(&expected)).enumerate() {
         let Arg::Buffer { buffer, rule, .. } = arg else { continue };
         match rule {
             Some(rule) => {
                 let (scalar, _) = cases::scalar(buffer);
-                rule.check(scalar, made, expected).map_err(|what| format!("buffer {place}: {what}"))?;
+                rule.check(scalar, made, wanted).map_err(|(index, what)| {
+                    format!("buffer {place}: {what}{}", operands(case, &expected[..place], index))
+                })?;
             }
-            None if made != expected => return Err(format!("buffer {place}, an input, was written")),
+            None if made != wanted => return Err(format!("buffer {place}, an input, was written")),
             None => {}
         }
     }

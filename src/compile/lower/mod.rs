@@ -10,6 +10,7 @@ mod elementwise;
 mod exchange;
 mod functions;
 mod gather;
+mod library;
 mod loops;
 mod memory;
 mod product;
