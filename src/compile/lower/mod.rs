@@ -8,6 +8,7 @@ mod assembly;
 mod atomic;
 mod elementwise;
 mod exchange;
+mod fp8;
 mod functions;
 mod gather;
 mod library;
