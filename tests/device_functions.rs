@@ -185,7 +185,7 @@ impl Float {
             false => edges.iter().map(|&x| (x, 0)).collect(),
         };
         let ends = all.len() + 3000;
-        while all.len() < ends || all.len() % WIDTH != 0 {
+        while all.len() < ends || !all.len().is_multiple_of(WIDTH) {
             let mut number = || match random.random_range(0..3) {
                 0 => random.random::<u64>() & (u64::MAX >> (64 - 8 * self.bytes)),
                 1 => (self.bits)(random.random_range(-12.0..12.0)),
