@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use proptest::prelude::*;
+use tilewright::tile::verify::verify;
 use tilewright::ttir;
 
 fn data() -> std::path::PathBuf {
@@ -134,13 +135,19 @@ fn sources() -> Vec<String> {
     files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
 }
 
-/// Whatever is read is right: it prints, and reads again as what it prints.
+/// Whatever is read is right: it prints, and reads again as what it prints; and without its calls it keeps every rule too.
 fn check(text: &str) -> Result<(), TestCaseError> {
     if let Ok(program) = ttir::read(text) {
         let printed = program.to_string();
         match ttir::read(&printed) {
             Ok(again) => prop_assert_eq!(again.to_string(), printed),
             Err(error) => return Err(TestCaseError::fail(format!("{error}\n{text}\n\n{printed}"))),
+        }
+        for func in &program.funcs {
+            if let Ok(inlined) = program.inlined(&func.name) {
+                let broken = verify(&inlined).err().map(|errors| errors[0].to_string());
+                prop_assert_eq!(broken, None, "{}", text);
+            }
         }
     }
     Ok(())

@@ -157,7 +157,11 @@ mod with_llvm {
             (None, [only]) => Ok(*only),
             (None, _) => Err(format!("it has several kernels: name one of {} with --kernel", names())),
         };
-        let func = found.map_err(|message| Failure::in_file(path, message))?.clone();
+        let name = &found.map_err(|message| Failure::in_file(path, message))?.name;
+        let func = program.inlined(name).map_err(|error| match error.loc.line {
+            0 => Failure::in_file(path, &error),
+            line => Failure::at_line(path, &text, line as usize, &error),
+        })?;
         Ok(Source { path, text, func })
     }
 

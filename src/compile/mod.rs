@@ -4,11 +4,12 @@
 //! in tiles ([`axis`]); the layouts that tiles are needed in (`assign`); LLVM IR of one thread's part of every tile (`lower`);
 //! LLVM's optimiser and PTX (`target`).
 //!
-//! What is here: arithmetic, comparisons, selections and conversions of every element type; functions of singles; ranges, views, joins and
+//! What is here: arithmetic, comparisons, selections and conversions of every element type; functions of singles and doubles, and libdevice's of singles by name; ranges, views, joins and
 //! splits; loads and stores with masks; atomics; reductions, scans, gathers and histograms; `scf.for`, `scf.while`, `scf.if`, branches of the function
-//! body; inline assembly; `tt.dot` by fused multiply-adds, `mma.sync` or `wgmma` (tf32, tf32x3, halves, and FP8 as halves), `tt.dot_scaled` as a product of
-//! 16-bit floats. What is not is refused by name ([`Error::Unsupported`]): block pointers (the simplifier makes addresses of
-//! them), tensor descriptors, calls, assertions and prints, exponentials and their like of doubles.
+//! body; inline assembly; FP8 (on Ampere by integer arithmetic); `tt.dot` by fused multiply-adds, `mma.sync` or `wgmma` (tf32, tf32x3, halves, and FP8 as
+//! halves), `tt.dot_scaled` as a product of 16-bit floats. What is not is refused by name ([`Error::Unsupported`]): block pointers (the simplifier
+//! makes addresses of them), tensor descriptors, assertions and prints, and calls:
+//! [`Program::inlined`](crate::tile::Program::inlined) makes one function of a kernel and what it calls.
 
 mod anchor;
 mod assign;

@@ -25,6 +25,7 @@
 
 pub mod build;
 mod func;
+mod inline;
 mod ops;
 pub mod printer;
 pub mod simplify;

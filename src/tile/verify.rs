@@ -8,7 +8,7 @@
 //! 3. *Dominance* (`dominance`): an operand is made before it is used, on every way that leads to the use.
 //! 4. *Calls* ([`verify_program`] only): the function is there and has the types of the call, and no name is taken twice.
 //!
-//! Not checked: what depends on a target (the least extents of a `tt.dot`), recursion, and the layouts that the compiler adds. The
+//! Not checked: what depends on a target (the least extents of a `tt.dot`), recursion ([`Program::inlined`] finds it), and the layouts that the compiler adds. The
 //! verifier takes any [`Func`] that can be built, and never panics; it does not recurse.
 
 mod control;
@@ -99,7 +99,7 @@ pub fn verify_program(program: &Program) -> Result<(), Vec<VerifyError>> {
         });
         for op in ops {
             if let OpKind::Call { callee } = &func.op(op).kind
-                && let Err(message) = call(program, func, op, callee)
+                && let Err(message) = check_call(program, func, op, callee)
             {
                 errors.push(about(func, op, message));
             }
@@ -108,7 +108,8 @@ pub fn verify_program(program: &Program) -> Result<(), Vec<VerifyError>> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-fn call(program: &Program, func: &Func, op: Op, callee: &str) -> Rule {
+/// Whether what `op` calls is there and has the call's types.
+pub(super) fn check_call(program: &Program, func: &Func, op: Op, callee: &str) -> Rule {
     let Some(called) = program.func(callee) else { return Err(format!("there is no function `@{callee}`")) };
     let data = func.op(op);
     let params: Vec<Type> = called.params.iter().map(|param| param.ty).collect();
@@ -125,12 +126,12 @@ fn call(program: &Program, func: &Func, op: Op, callee: &str) -> Rule {
     Ok(())
 }
 
-fn about(func: &Func, op: Op, message: String) -> VerifyError {
+pub(super) fn about(func: &Func, op: Op, message: String) -> VerifyError {
     let data = func.op(op);
     VerifyError { func: func.name.clone(), op: Some(op), operation: data.kind.name(), loc: data.loc, message }
 }
 
-fn about_func(func: &Func, message: String) -> VerifyError {
+pub(super) fn about_func(func: &Func, message: String) -> VerifyError {
     VerifyError { func: func.name.clone(), op: None, operation: "tt.func", loc: Loc::default(), message }
 }
 

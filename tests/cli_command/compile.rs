@@ -106,6 +106,19 @@ mod with_llvm {
         let unsupported = folder.file("print.ttir", text);
         words(&format!("compile {unsupported}"))
             .refused_with_excerpt("not supported by the tile compiler", &["tt.print", "print.ttir:3:"]);
+        let call = "    tt.call @f(%n) : (i32) -> ()\n    tt.return\n  }\n";
+        let calls = |name: &str, inner: &str| {
+            let own = format!("  tt.func private @f(%n: i32) {{\n{inner}    tt.return\n  }}\n");
+            folder.file(
+                name,
+                module(&["k"])
+                    .replace("    tt.return\n  }\n", call)
+                    .replace("module {\n", &format!("module {{\n{own}")),
+            )
+        };
+        words(&format!("compile {}", calls("called.ttir", ""))).ended_with(0);
+        words(&format!("compile {}", calls("recursion.ttir", "    tt.call @f(%n) : (i32) -> ()\n")))
+            .refused_with_excerpt("`@f` calls itself", &["tt.call @f", "recursion.ttir:3:"]);
         let good = folder.file("good.ttir", module(&["k"]));
         for (line, said) in [
             (format!("compile {good} --num-warps 3"), "num_warps = 3: a program has 1, 2, 4"),

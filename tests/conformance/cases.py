@@ -37,13 +37,13 @@ def scalar(dtype, value):
     return {"scalar": dtype, "value": value}
 
 
-def case(name, fn, args, grid=(1, 1, 1), warps=4, aligned=True, capability=90, **constants):
+def case(name, fn, args, grid=(1, 1, 1), warps=4, aligned=True, capability=90, source=False, **constants):
     """Declares a case. `args` are those of `fn` that are not constants, in its order; `capability` is
-    what Triton compiles for."""
+    what Triton compiles for; with `source` ours compiles what Triton has before any of its passes, where all functions are called."""
     if name in CASES:
         raise ValueError(f"two cases are called {name}")
     grid = tuple(grid) + (1,) * (3 - len(grid))
     CASES[name] = dict(
         name=name, fn=fn, args=args, grid=grid, warps=warps, aligned=aligned, constants=constants, group=fn.__module__,
-        capability=capability, seed=zlib.crc32(name.encode()),
+        capability=capability, source=source, seed=zlib.crc32(name.encode()),
     )

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pathlib
 import sys
+import tempfile
 import traceback
 
 import triton
@@ -49,13 +50,24 @@ def signature(case):
     return types, attributes
 
 
+def without_noinline(text, context):
+    """A module of the text in which every function may be inlined: the emulator has no calls, so Triton's PTX is to have none;
+    what our compiler reads keeps them."""
+    with tempfile.NamedTemporaryFile("w", suffix=".ttir") as file:
+        file.write(text.replace("noinline = true", "noinline = false"))
+        file.flush()
+        module = ir.parse_mlir_module(file.name, context)
+    module.context = context
+    return module
+
+
 def compile_case(name, folder):
     """Makes the files of one case unless they are there. Returns what went wrong, or None."""
     case = CASES[name]
     types, attributes = signature(case)
     shown = {key: value for key, value in case.items() if key != "fn"}
-    shown["constants"] = {key: str(value) for key, value in case["constants"].items()}
-    what = [triton.__version__, case["fn"].cache_key, types, str(attributes), shown["constants"], case["warps"], case["capability"]]
+    shown["constants"] = {key: getattr(value, "__name__", str(value)) for key, value in case["constants"].items()}
+    what = [triton.__version__, case["fn"].cache_key, types, str(attributes), shown["constants"], case["warps"], case["capability"], case["source"]]
     key = hashlib.sha256(json.dumps(what).encode()).hexdigest()
     meta = folder / f"{name}.json"
     old = json.loads(meta.read_text()) if meta.exists() else {}
@@ -75,10 +87,14 @@ def compile_case(name, folder):
             module = source.make_ir(target, options, helpers, backend.get_module_map(), context)
             stages, facts = {}, {"target": target, **options.__dict__}
             backend.add_stages(stages, options, source.language)
+            if case["source"]:
+                (folder / f"{name}.ttir").write_text(str(module))
             for stage in ("ttir", "ttgir", "llir", "ptx"):
                 module = stages[stage](module, facts)
-                if stage in ("ttir", "ptx"):
+                if stage == "ptx" or (stage == "ttir" and not case["source"]):
                     (folder / f"{name}.{stage}").write_text(str(module))
+                if stage == "ttir" and "tt.call" in str(module):
+                    module = stages[stage](without_noinline(str(module), context), facts)
         except Exception:
             return f"{name}: {traceback.format_exc(limit=-3)}"
         shown.update(key=key, shared=facts["shared"], num_warps=facts["num_warps"])

@@ -140,6 +140,94 @@ def calls(a, o, n, N: tl.constexpr):
 case("calls", calls, [buf("i32", N, "any"), out("i32", N + 1), scalar("i32", 5)], N=N)
 
 
+@triton.jit(noinline=True)
+def collatz_step(x, count):
+    if x == 1:
+        return x, count
+    if x % 2 == 0:
+        return x // 2, count + 1
+    return 3 * x + 1, count + 1
+
+
+@triton.jit
+def call_returns(a, o):
+    """Several returns, and a tuple of them; where no region is around the call."""
+    pid = tl.program_id(0)
+    x, count = collatz_step(tl.load(a + pid), 0)
+    x, count = collatz_step(x, count)
+    x, count = collatz_step(x, count)
+    tl.store(o + 2 * pid, x)
+    tl.store(o + 2 * pid + 1, count)
+
+
+case("call_returns", call_returns, [buf("i32", 8, "whole:1:9"), out("i32", 16)], grid=(8,))
+
+
+@triton.jit
+def call_in_loop(a, o, n, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(a + at)
+    total = n
+    for i in range(n):
+        u, v = twice(total, i)
+        if u % 3 != 0:
+            total = helper(v, u)
+        x = x * total + v
+    while total % 5 != 0:
+        total = helper(total, 3)
+    tl.store(o + at, x)
+    tl.store(o + N, total)
+
+
+for n in [0, 7]:
+    case(f"call_in_loop_{n}", call_in_loop, [buf("i32", N, "any"), out("i32", N + 1), scalar("i32", n)], N=N)
+
+
+@triton.jit(noinline=True)
+def row_sum(p, i, N: tl.constexpr):
+    return tl.sum(tl.load(p + i * N + tl.arange(0, N)), 0)
+
+
+@triton.jit(noinline=True)
+def put(p, i, value):
+    tl.store(p + i, helper(value, i))
+
+
+@triton.jit
+def call_pointers(a, o, n, N: tl.constexpr):
+    """Pointers go in, a tile is made and summed there, and a function of no result has an effect."""
+    for i in range(n):
+        put(o, i, row_sum(a, i, N) + row_sum(a, n - 1 - i, N))
+
+
+case("call_pointers", call_pointers, [buf("i32", 4 * N, "any"), out("i32", 4), scalar("i32", 4)], N=N)
+
+
+@triton.jit
+def scaled(x, y, by):
+    return tl.where(x > y, x * by, y - by), tl.max(x + y, 0)
+
+
+@triton.jit
+def gathered(p, at, by):
+    x, top = scaled(tl.load(p + at), at, by)
+    return x + top, p + at
+
+
+@triton.jit
+def call_tensors(a, o, n, N: tl.constexpr):
+    """Tiles of numbers and of pointers go in and out: Triton has that in its source stage only."""
+    at = tl.arange(0, N)
+    x, p = gathered(a, at, n)
+    for i in range(n):
+        x, top = scaled(x, tl.load(p), i)
+        x += top
+    tl.store(o + at, x)
+
+
+case("call_tensors", call_tensors, [buf("i32", N, "any"), out("i32", N), scalar("i32", 3)], source=True, N=N)
+
+
 @triton.jit
 def carried(a, o, n, M: tl.constexpr, K: tl.constexpr):
     i = tl.arange(0, M)[:, None]

@@ -3,12 +3,12 @@
 //! checks on, with the same random inputs, edges among them; and the outputs are held to each other by the rule that the case names.
 //!
 //! Triton is asked for through `TILEWRIGHT_TRITON`, a folder to import it from (`cargo xtask test` installs it), or found in `.tools/triton`; it
-//! needs no GPU. Without it the tests say so and pass. `TILEWRIGHT_CASES=NAME` runs only the cases whose names hold NAME.
+//! needs no GPU. Without it the tests say so and pass. `TILEWRIGHT_CASES=NAME` runs only the cases whose names hold NAME. Ours is compiled for Hopper,
+//! and in one case of eight for the other targets too; in every case where `TILEWRIGHT_ARCHS=all`. What is expected is the same.
 #![cfg(feature = "llvm")]
 
 mod cases;
 mod inputs;
-mod missing;
 mod rules;
 mod runner;
 
@@ -33,14 +33,5 @@ fn every_case_is_in_a_group() {
     assert!(all.len() > 800, "{} cases", all.len());
     for case in all {
         assert!(GROUPS.contains(&&case.group[..]), "{} is in the group {}", case.name, case.group);
-    }
-}
-
-/// What the compiler is known to lack is still lacking: a name that works now is to be taken off the list.
-#[test]
-fn missing_cases_exist() {
-    let Some(all) = cases::all() else { return };
-    for (name, _) in missing::MISSING {
-        assert!(all.iter().any(|case| case.name == *name), "no case is called {name}");
     }
 }

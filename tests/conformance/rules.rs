@@ -21,6 +21,19 @@ fn place(scalar: Scalar, bits: u64) -> i128 {
     if bits & sign == 0 { i128::from(bits) } else { -i128::from(bits & !sign) }
 }
 
+/// The bits of an element.
+pub fn word(part: &[u8]) -> u64 {
+    part.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))
+}
+
+/// An element's value and bits.
+pub fn show(scalar: Scalar, bits: u64) -> String {
+    match float_value(scalar, bits) {
+        Some(value) => format!("{value:e} ({bits:#x})"),
+        None => format!("{} ({bits:#x})", int_value(scalar, bits)),
+    }
+}
+
 impl Rule {
     fn holds(&self, scalar: Scalar, a: u64, b: u64) -> bool {
         let (Some(x), Some(y)) = (float_value(scalar, a), float_value(scalar, b)) else { return a == b };
@@ -38,14 +51,9 @@ impl Rule {
         }
     }
 
-    /// What is said where `ours` is not what `triton` is.
-    pub fn check(&self, scalar: Scalar, ours: &[u8], triton: &[u8]) -> Result<(), String> {
+    /// Where `ours` is first not what `triton` is, and what is said of it.
+    pub fn check(&self, scalar: Scalar, ours: &[u8], triton: &[u8]) -> Result<(), (usize, String)> {
         let bytes = scalar.bytes() as usize;
-        let word = |part: &[u8]| part.iter().rev().fold(0_u64, |bits, &byte| bits << 8 | u64::from(byte));
-        let show = |bits: u64| match float_value(scalar, bits) {
-            Some(value) => format!("{value:e} ({bits:#x})"),
-            None => format!("{} ({bits:#x})", int_value(scalar, bits)),
-        };
         let pairs: Vec<(u64, u64)> =
             ours.chunks(bytes).zip(triton.chunks(bytes)).map(|(a, b)| (word(a), word(b))).collect();
         let wrong: Vec<usize> =
@@ -57,12 +65,8 @@ impl Rule {
             Rule::Ulp { most, why, .. } => format!("{most} ulp, {why}"),
             Rule::Near { absolute, relative, why } => format!("within {absolute:e} + {relative:e} of it, {why}"),
         };
-        Err(format!(
-            "{} of {} wrong; [{first}] is {}, Triton's {} ({rule})",
-            wrong.len(),
-            pairs.len(),
-            show(a),
-            show(b)
-        ))
+        let (ours, triton) = (show(scalar, a), show(scalar, b));
+        let (count, all) = (wrong.len(), pairs.len());
+        Err((first, format!("{count} of {all} wrong; [{first}] is {ours}, Triton's {triton} ({rule})")))
     }
 }

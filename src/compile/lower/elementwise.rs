@@ -9,7 +9,6 @@ use inkwell::{FloatPredicate, IntPredicate};
 
 use super::Lowering;
 use crate::compile::Error;
-use crate::ptx::Arch;
 use crate::tile::{Binary, Cast, Elem, FloatCompare, IntCompare, Op, OpKind, Rounding, Scalar, Unary, float_value};
 
 fn int_predicate(relation: IntCompare) -> IntPredicate {
@@ -274,11 +273,13 @@ impl<'c> Lowering<'_, 'c> {
             Unary::Floor => self.float_intrinsic("floor", &[value]),
             Unary::Sqrt if double => self.instruction("sqrt.rn.f64 $0, $1;", "=d,d", f64_type, &[operand]),
             Unary::Rsqrt if double => self.instruction("rsqrt.approx.f64 $0, $1;", "=d,d", f64_type, &[operand]),
-            Unary::Log if single => self.own_function("log", &[operand]),
-            Unary::Log2 if single => self.own_function("log2", &[operand]),
-            Unary::Sin if single => self.own_function("sin", &[operand]),
-            Unary::Cos if single => self.own_function("cos", &[operand]),
-            Unary::Erf if single => self.own_function("erf", &[operand]),
+            Unary::Log if single || double => self.own_function("log", &[operand]),
+            Unary::Log2 if single || double => self.own_function("log2", &[operand]),
+            Unary::Sin if single || double => self.own_function("sin", &[operand]),
+            Unary::Cos if single || double => self.own_function("cos", &[operand]),
+            Unary::Erf if single || double => self.own_function("erf", &[operand]),
+            Unary::Exp if double => self.own_function("exp", &[operand]),
+            Unary::Exp2 if double => self.own_function("exp2", &[operand]),
             Unary::Exp2 => approximate("ex2.approx.ftz.f32 $0, $1;"),
             Unary::Sqrt => approximate("sqrt.approx.ftz.f32 $0, $1;"),
             Unary::Rsqrt => approximate("rsqrt.approx.ftz.f32 $0, $1;"),
@@ -352,25 +353,11 @@ impl<'c> Lowering<'_, 'c> {
         let (from, to) = (self.func.ty(data.operands[0]), self.func.ty(data.results[0]));
         let unsupported = || self.unsupported(op, format!("{from} to {to}"));
         let (Some(source), Some(target)) = (from.number(), to.number()) else { return Err(unsupported()) };
-        let fp8 = |scalar: Scalar| match scalar {
-            Scalar::F8E4M3 => Some("e4m3"),
-            Scalar::F8E5M2 => Some("e5m2"),
-            _ => None,
-        };
         let builder = &self.builder;
         let (f16, f32) = (self.context.f16_type(), self.context.f32_type());
-        if (fp8(source).is_some() || fp8(target).is_some()) && self.options.arch == Arch::Sm80 {
-            return Err(self.unsupported(op, format!("{from} to {to} on {}", self.options.arch.name())));
-        }
         let single = match (source, operand) {
             (Scalar::F8E4M3 | Scalar::F8E5M2, BasicValueEnum::IntValue(byte)) => {
-                let name = fp8(source).ok_or_else(unsupported)?;
-                let pair = builder.build_int_z_extend(byte, self.context.i16_type(), "")?;
-                let text = format!("cvt.rn.f16x2.{name}x2 $0, $1;");
-                let word = self.context.i32_type().into();
-                let halves = self.instruction(&text, "=r,h", word, &[pair.into()])?.into_int_value();
-                let low = builder.build_int_truncate(halves, self.context.i16_type(), "")?;
-                let half = builder.build_bit_cast(low, f16, "")?.into_float_value();
+                let half = self.fp8_to_half(source, byte)?;
                 if target == Scalar::F16 {
                     return Ok(half.into());
                 }
@@ -394,12 +381,7 @@ impl<'c> Lowering<'_, 'c> {
                 Ok(builder.build_bit_cast(raw, ty, "")?)
             }
             Scalar::F8E4M3 | Scalar::F8E5M2 if rounding != Some(Rounding::Rtz) => {
-                let name = fp8(target).ok_or_else(unsupported)?;
-                let text = format!("cvt.rn.satfinite.{name}x2.f32 $0, $1, $2;");
-                let zero = f32.const_zero();
-                let word = self.context.i16_type().into();
-                let pair = self.instruction(&text, "=h,f,f", word, &[zero.into(), single.into()])?.into_int_value();
-                Ok(builder.build_int_truncate(pair, self.context.i8_type(), "")?.into())
+                Ok(self.single_to_fp8(target, single)?.into())
             }
             // Halves keep the exponent of E5M2: their high byte is the number cut.
             Scalar::F8E5M2 => {

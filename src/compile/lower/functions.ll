@@ -206,9 +206,9 @@ define linkonce_odr float @tilewright.erf.f32(float %x) alwaysinline {
   ret float %result
 }
 
-; The sine of x + quarter * pi/2. Below 105615 three parts of pi/2 are taken off; above, x times 2/pi is made of 96 bits of 2/pi, those
+; x as a number of quarter turns, modulo 4, and what is left. Below 105615 three parts of pi/2 are taken off; above, x times 2/pi is made of 96 bits of 2/pi, those
 ; that matter for the exponent of x (after Payne and Hanek).
-define linkonce_odr float @tilewright.sine(float %x, i32 %quarter) alwaysinline {
+define linkonce_odr { i32, float } @tilewright.turn.f32(float %x) alwaysinline {
 entry:
   %size = call float @llvm.fabs.f32(float %x)
   %large = fcmp ogt float %size, 105615.0
@@ -285,7 +285,13 @@ far:
 core:
   %whole = phi i32 [ %k, %near ], [ %kfar, %far ]
   %r = phi float [ %r2, %near ], [ %rfar, %far ]
-  %turn = add i32 %whole, %quarter
+  %pair = insertvalue { i32, float } poison, i32 %whole, 0
+  %result = insertvalue { i32, float } %pair, float %r, 1
+  ret { i32, float } %result
+}
+
+; The sine of r, of at most pi/4, and so many quarter turns.
+define linkonce_odr float @tilewright.circle.f32(float %r, i32 %turn) alwaysinline {
   %z = fmul float %r, %r
   %s0 = call float @llvm.fma.f32(float 0x3EC6CBEEE0000000, float %z, float 0xBF2A00F340000000)
   %s1 = call float @llvm.fma.f32(float %s0, float %z, float 0x3F81111080000000)
@@ -304,6 +310,17 @@ core:
   %half = icmp ne i32 %halfbit, 0
   %negated = fneg float %value
   %made = select i1 %half, float %negated, float %value
+  ret float %made
+}
+
+; The sine of x + quarter * pi/2.
+define linkonce_odr float @tilewright.sine.f32(float %x, i32 %quarter) alwaysinline {
+  %pair = call { i32, float } @tilewright.turn.f32(float %x)
+  %whole = extractvalue { i32, float } %pair, 0
+  %r = extractvalue { i32, float } %pair, 1
+  %turn = add i32 %whole, %quarter
+  %made = call float @tilewright.circle.f32(float %r, i32 %turn)
+  %size = call float @llvm.fabs.f32(float %x)
   %finite = fcmp olt float %size, 0x7FF0000000000000
   %result = select i1 %finite, float %made, float 0x7FF8000000000000
   ret float %result
@@ -311,13 +328,13 @@ core:
 
 ; The sine.
 define linkonce_odr float @tilewright.sin.f32(float %x) alwaysinline {
-  %result = call float @tilewright.sine(float %x, i32 0)
+  %result = call float @tilewright.sine.f32(float %x, i32 0)
   ret float %result
 }
 
 ; The cosine.
 define linkonce_odr float @tilewright.cos.f32(float %x) alwaysinline {
-  %result = call float @tilewright.sine(float %x, i32 1)
+  %result = call float @tilewright.sine.f32(float %x, i32 1)
   ret float %result
 }
 

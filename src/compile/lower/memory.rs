@@ -9,6 +9,7 @@ use super::{Lowering, Registers};
 use crate::compile::Error;
 use crate::compile::axis::AxisInfo;
 use crate::compile::layout::Layout;
+use crate::ptx::Arch;
 use crate::tile::{CacheModifier, CachePolicy, Elem, EvictionPolicy, Func, Op, OpKind, Scalar, Value};
 
 /// How many elements along `axis` from an aligned place of the tile of addresses `pointer` one access may take: 16 bytes at
@@ -178,48 +179,75 @@ impl<'c> Lowering<'_, 'c> {
             // A truth value takes a byte.
             raw.push(if scalar == Scalar::I1 { self.builder.build_int_z_extend(value, whole, "")? } else { value });
         }
-        let vector = whole.vec_type(raw.len() as u32);
-        let mut all = vector.get_undef();
-        for (index, value) in raw.into_iter().enumerate() {
-            all = self.builder.build_insert_element(all, value, self.int(index as u32), "")?;
-        }
         let word = self.bits_type(words.bits);
-        let cast = self.builder.build_bit_cast(all, word.vec_type(words.count), "")?.into_vector_value();
-        (0..words.count)
-            .map(|index| {
-                let part = self.builder.build_extract_element(cast, self.int(index), "")?.into_int_value();
-                let part = if words.bits == 8 {
-                    self.builder.build_int_z_extend(part, self.context.i16_type(), "")?
-                } else {
-                    part
-                };
-                Ok(part.into())
-            })
+        let mut made = Vec::new();
+        for group in raw.chunks(self.group(bits, words).0) {
+            made.extend(self.recut(group, word, |part| match words.bits {
+                8 => Ok(self.builder.build_int_z_extend(part, self.context.i16_type(), "")?.into()),
+                _ => Ok(part.into()),
+            })?);
+        }
+        Ok(made)
+    }
+
+    /// How many elements of `bits` and how many words are recut at once: all; for Blackwell those whose bits are in common, elements of a word or words of
+    /// an element. LLVM has vectors of two words there, and takes a high word for that of a vector whose low word nothing defines.
+    fn group(&self, bits: u32, words: Words) -> (usize, usize) {
+        let all = match self.options.arch {
+            Arch::Sm100a => bits.max(words.bits),
+            _ => words.count * words.bits,
+        };
+        ((all / bits) as usize, (all / words.bits) as usize)
+    }
+
+    /// The bits of integers of one size as integers of another, as many as it takes, and what `each` makes of those.
+    fn recut(
+        &self,
+        from: &[IntValue<'c>],
+        to: IntType<'c>,
+        each: impl Fn(IntValue<'c>) -> Result<BasicValueEnum<'c>, Error>,
+    ) -> Result<Registers<'c>, Error> {
+        let own = from[0].get_type();
+        // As for `group`.
+        if self.options.arch == Arch::Sm100a
+            && let [low, high] = from
+            && own.get_bit_width() == 32
+        {
+            let both = [BasicValueEnum::from(*low), (*high).into()];
+            let whole = self.instruction("mov.b64 $0, {$1, $2};", "=l,r,r", to.into(), &both)?;
+            return Ok(vec![each(whole.into_int_value())?]);
+        }
+        let mut all = own.vec_type(from.len() as u32).get_undef();
+        for (index, &part) in from.iter().enumerate() {
+            all = self.builder.build_insert_element(all, part, self.int(index as u32), "")?;
+        }
+        let count = from.len() as u32 * own.get_bit_width() / to.get_bit_width();
+        let cast = self.builder.build_bit_cast(all, to.vec_type(count), "")?.into_vector_value();
+        (0..count)
+            .map(|index| each(self.builder.build_extract_element(cast, self.int(index), "")?.into_int_value()))
             .collect()
     }
 
     /// The elements in the bits of words.
-    fn unpack(&self, parts: &[IntValue<'c>], scalar: Scalar, count: u32, words: Words) -> Result<Registers<'c>, Error> {
+    fn unpack(&self, parts: &[IntValue<'c>], scalar: Scalar, words: Words) -> Result<Registers<'c>, Error> {
         let word = self.bits_type(words.bits);
-        let mut all = word.vec_type(words.count).get_undef();
-        for (index, &part) in parts.iter().enumerate() {
-            let part = if words.bits == 8 { self.builder.build_int_truncate(part, word, "")? } else { part };
-            all = self.builder.build_insert_element(all, part, self.int(index as u32), "")?;
-        }
         let raw = self.bits_type(8 * scalar.bytes());
-        let cast = self.builder.build_bit_cast(all, raw.vec_type(count), "")?.into_vector_value();
-        (0..count)
-            .map(|index| {
-                let value = self.builder.build_extract_element(cast, self.int(index), "")?;
+        let mut made = Vec::new();
+        for group in parts.chunks(self.group(8 * scalar.bytes(), words).1) {
+            let group = group.iter().map(|&part| match words.bits {
+                8 => self.builder.build_int_truncate(part, word, ""),
+                _ => Ok(part),
+            });
+            let group = group.collect::<Result<Vec<_>, _>>()?;
+            made.extend(self.recut(&group, raw, |value| {
                 Ok(match scalar {
-                    Scalar::I1 => {
-                        self.builder.build_int_truncate(value.into_int_value(), self.context.bool_type(), "")?.into()
-                    }
-                    scalar if scalar.is_int() || scalar.bits() == 8 => value,
+                    Scalar::I1 => self.builder.build_int_truncate(value, self.context.bool_type(), "")?.into(),
+                    scalar if scalar.is_int() || scalar.bits() == 8 => value.into(),
                     scalar => self.builder.build_bit_cast(value, super::number(self.context, scalar), "")?,
                 })
-            })
-            .collect()
+            })?);
+        }
+        Ok(made)
     }
 
     pub(super) fn bits_type(&self, bits: u32) -> IntType<'c> {
@@ -291,7 +319,7 @@ impl<'c> Lowering<'_, 'c> {
                 })
                 .collect::<Result<Vec<_>, Error>>()?
         };
-        self.unpack(&parts, scalar, count, words)
+        self.unpack(&parts, scalar, words)
     }
 
     pub(super) fn load(&mut self, op: Op) -> Result<(), Error> {
@@ -359,7 +387,7 @@ impl<'c> Lowering<'_, 'c> {
             } else {
                 part
             };
-            return self.unpack(&[part], scalar, count, words);
+            return self.unpack(&[part], scalar, words);
         }
         let all = self.builder.build_load(word.vec_type(words.count), at, "")?;
         if let Some(load) = all.as_instruction_value() {
@@ -370,7 +398,7 @@ impl<'c> Lowering<'_, 'c> {
                 Ok(self.builder.build_extract_element(all.into_vector_value(), self.int(index), "")?.into_int_value())
             })
             .collect::<Result<Vec<_>, Error>>()?;
-        self.unpack(&parts, scalar, count, words)
+        self.unpack(&parts, scalar, words)
     }
 
     /// [`Lowering::load_shared`] at this place in the program, for what is to be read step by step.
@@ -399,7 +427,7 @@ impl<'c> Lowering<'_, 'c> {
                 .collect::<Result<Vec<_>, Error>>()?,
             one => vec![one.into_int_value()],
         };
-        self.unpack(&parts, scalar, count, words)
+        self.unpack(&parts, scalar, words)
     }
 
     /// Neighbours to shared memory in one access.

@@ -9,9 +9,11 @@ mod assembly;
 mod atomic;
 mod elementwise;
 mod exchange;
+mod fp8;
 mod functions;
 mod gather;
 mod group;
+mod library;
 mod loops;
 mod memory;
 mod product;
@@ -323,7 +325,7 @@ impl<'c> Lowering<'_, 'c> {
     fn named(&self, op: Op) -> String {
         match &self.func.op(op).kind {
             OpKind::Print { prefix: text, .. } | OpKind::Assert { message: text } => format!("`{text}`"),
-            OpKind::Call { callee } => format!("`@{callee}`"),
+            OpKind::Call { callee } => format!("`@{callee}` (`Program::inlined` takes calls away)"),
             _ => "this form".to_owned(),
         }
     }

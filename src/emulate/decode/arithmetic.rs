@@ -39,6 +39,8 @@ enum Source {
     Word,
     /// 64 bits: the addend of a widening multiply-add.
     Double,
+    /// A half where the result is a single.
+    Half,
 }
 
 impl Decoder {
@@ -56,6 +58,12 @@ impl Decoder {
         let option = words.one_of(&["shiftamt", "l", "r"]);
         let wrap = words.one_of(&["wrap", "clamp"]);
         let ty = words.ty().map_err(|message| (self.span, message))?;
+        // Behind `.f32`: the operands that are halves.
+        let mixed = if ty == Ty::F32 && matches!(opcode, "add" | "sub" | "fma") {
+            words.find(|word| Ty::parse(word).filter(|ty| matches!(ty, Ty::F16 | Ty::Bf16)))
+        } else {
+            None
+        };
         let unknown = |decoder: &Self| decoder.refuse(format!("the emulator does not know `{}`", words.mnemonic()));
         let is_half = matches!(ty, Ty::F16 | Ty::F16x2 | Ty::Bf16 | Ty::Bf16x2);
         let is_modified_half = is_half && (with != Modifiers::default() || matches!(opcode, "ex2" | "tanh"));
@@ -71,7 +79,15 @@ impl Decoder {
         if !known {
             return unknown(self);
         }
-        let found = if integer && (sat || with.relu) {
+        let found = if let Some(half) = mixed {
+            // Neither flushes nor takes anything but what follows.
+            let plain = with == (Modifiers { sat, ..Modifiers::default() }) && part.is_none() && option.is_none();
+            let alu = super::float::mixed(opcode, rounding, half).filter(|_| plain);
+            alu.map(|alu| match alu {
+                Alu::F3(_) => (alu, [Source::Half, Source::Half, Source::Own, Source::Own]),
+                _ => (alu, [Source::Half, Source::Own, Source::Own, Source::Own]),
+            })
+        } else if integer && (sat || with.relu) {
             super::integer::modified(opcode, part, ty, sat, with.relu).map(|alu| (alu, [Source::Own; 4]))
         } else if integer {
             integer_alu(opcode, part, option.or(wrap), ty)
@@ -119,6 +135,7 @@ impl Decoder {
                 Source::Own => self.narrow(operand, ty)?,
                 Source::Word => self.narrow(operand, Ty::U(32))?,
                 Source::Double => self.wide(operand, ty)?,
+                Source::Half => self.narrow(operand, mixed.unwrap_or(ty))?,
             };
         }
         let dst = match alu {

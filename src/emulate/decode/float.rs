@@ -70,6 +70,25 @@ pub(super) fn packed(opcode: &str, rounding: Option<&str>, ftz: bool) -> Option<
     }
 }
 
+/// The function of an instruction on singles whose operands, but for the last, are halves: each half is a single exactly.
+pub(super) fn mixed(opcode: &str, rounding: Option<&str>, half: Ty) -> Option<Alu> {
+    macro_rules! wide {
+        ($half:ty) => {
+            match opcode {
+                "add" => Some(Alu::F2(f!($half, f32 => f32; |a, c| canonical(a.to_f32() + c)))),
+                "sub" => Some(Alu::F2(f!($half, f32 => f32; |a, c| canonical(a.to_f32() - c)))),
+                "fma" => Some(Alu::F3(f!($half, $half, f32 => f32; |a, b, c| canonical(a.to_f32().mul_add(b.to_f32(), c))))),
+                _ => None,
+            }
+        };
+    }
+    match (rounding, half) {
+        (None | Some("rn"), Ty::F16) => wide!(f16),
+        (None | Some("rn"), Ty::Bf16) => wide!(bf16),
+        _ => None,
+    }
+}
+
 /// A denormal becomes a zero of its sign.
 fn flushed(value: f32) -> f32 {
     f32::from_bits(flush(value.to_bits()))

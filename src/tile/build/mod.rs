@@ -56,6 +56,7 @@ mod memory;
 mod operand;
 mod reduce;
 mod shape;
+mod sort;
 mod state;
 #[cfg(test)]
 mod tests;
