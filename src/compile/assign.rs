@@ -14,6 +14,7 @@ use super::layout::{Exchange, Layout, Major};
 use super::placed::{doubled, half, placed, plain, side_bit};
 use super::tensor::{Engine, Mma, Product};
 use super::{Error, Options};
+use crate::ptx::Arch;
 use crate::tile::{Func, Op, OpKind, Region, Scalar, Shape, Type, Value};
 
 /// The layouts of every tile of a function.
@@ -29,13 +30,17 @@ pub(super) struct Assignment {
     staged: HashMap<(Op, usize), Layout>,
     /// How each product on tensor cores is made.
     products: HashMap<Op, Product>,
+    /// Columns of tensor memory that products take.
+    tensor_columns: u32,
+    /// Whether products may be made in tensor memory.
+    in_tensor_memory: bool,
 }
 
 /// Words of an operand of a product that a thread may have in registers at once.
 const STAGED_WORDS: u32 = 32;
 
 impl Assignment {
-    pub(super) fn of(func: &Func, axes: &AxisInfo, options: &Options) -> Result<Self, Error> {
+    pub(super) fn of(func: &Func, axes: &AxisInfo, options: &Options, in_tensor_memory: bool) -> Result<Self, Error> {
         let count = func.value_count();
         let mut this = Self {
             home: vec![None; count],
@@ -44,6 +49,8 @@ impl Assignment {
             stores: HashMap::new(),
             staged: HashMap::new(),
             products: HashMap::new(),
+            tensor_columns: 0,
+            in_tensor_memory,
         };
         // A loop's values have the layout of what it yields, which is known after its body: another round settles them.
         for _ in 0..3 {
@@ -95,6 +102,11 @@ impl Assignment {
     /// How the product `op` is made on tensor cores; `None` where each thread makes its part alone.
     pub(super) fn product(&self, op: Op) -> Option<Product> {
         self.products.get(&op).copied()
+    }
+
+    /// Columns of tensor memory that the products take.
+    pub(super) fn tensor_columns(&self) -> u32 {
+        self.tensor_columns
     }
 
     /// Which axis of an operand lies in a thread's registers, of those that may be contiguous in shared memory.
@@ -269,7 +281,13 @@ impl Assignment {
         let [a, b] = [0, 1].map(|index| func.op(op).operands[index]);
         let along = [self.major(func, a, true), self.major(func, b, false)];
         let shapes = [func.ty(a).shape()?, func.ty(b).shape()?];
-        let made = Product::choose(mma, shapes[0], shapes[1], along, options.arch, options.num_warps);
+        let made = if self.in_tensor_memory || options.arch != Arch::Sm100a {
+            Product::choose(mma, shapes[0], shapes[1], along, options.arch, options.num_warps)
+        } else {
+            Product { mma, engine: Engine::Warps }
+        };
+        let columns = made.columns(shapes[0].dims()[0], shapes[1].dims()[1]);
+        self.tensor_columns = self.tensor_columns.max(columns);
         self.products.insert(op, made);
         Some(made)
     }
@@ -381,7 +399,7 @@ impl Assignment {
             }
             OpKind::Dot { .. } => {
                 let home = self.home(data.results[0]).cloned().expect("a product has a home");
-                if let Some(Product { engine: Engine::Groups(_), .. }) = self.product(op) {
+                if let Some(Product { engine: Engine::Groups(_) | Engine::TensorMemory(_), .. }) = self.product(op) {
                     for (index, &operand) in data.operands[..2].iter().enumerate() {
                         let from = self.home(operand).cloned().or_else(|| in_runs(func, options, operand, index == 0));
                         let from = from.expect("a product reads tiles");

@@ -14,6 +14,14 @@
 //!
 //! `wgmma` makes 64×n of the sum with four warps, each 16 of the rows, the fragments those of the table; both operands are in shared
 //! memory, where matrix descriptors find them. Its operands of 32 bits or 8 must have k contiguous there.
+//!
+//! `tcgen05.mma` makes 128×n or 64×n of the sum at the order of one thread. Its operands lie as those of `wgmma`; the sum is in tensor
+//! memory, 128 lanes of which each warp reaches the quarter that its number modulo 4 says (PTX ISA, "Data path layouts"):
+//!
+//! | rows | lane | what a thread reads |
+//! |---|---|---|
+//! | 128 | the row (layout D) | `32x32b`: its lane's row, register = column |
+//! | 64 | 32·(row / 16) + row % 16 (layout F) | `16x256b`: the fragment of the table above |
 
 use super::layout::{Layout, Major, Swizzled};
 use crate::ptx::Arch;
@@ -35,6 +43,8 @@ pub(super) enum Engine {
     Warps,
     /// `wgmma`: four warps, of operands in these places in shared memory.
     Groups([Swizzled; 2]),
+    /// `tcgen05.mma`: one thread, of operands in these places in shared memory.
+    TensorMemory([Swizzled; 2]),
 }
 
 /// Rows of the sum that one `wgmma` makes.
@@ -45,34 +55,81 @@ const GROUP_COLUMNS: u32 = 256;
 /// Numbers of the sum in a thread's registers at most.
 const GROUP_SUMS: u32 = 128;
 
+/// Columns of tensor memory.
+pub(super) const TENSOR_COLUMNS: u32 = 512;
+/// Columns of the sum that one `tcgen05.mma` makes at most.
+const BLOCK_COLUMNS: u32 = 256;
+
+/// Rows of the sum (m×n) that one `tcgen05.mma` makes: 128 where it can, of which n is then a multiple of 16 (PTX ISA, "Matrix shape").
+pub(super) fn block_rows(m: u32, n: u32) -> u32 {
+    if m >= 128 && n >= 16 { 128 } else { 64 }
+}
+
 impl Product {
     /// The best there is on `arch` for a product of `a` (m×k) and `b` (k×n), whose elements lie in registers along `along`.
     pub(super) fn choose(mma: Mma, a: Shape, b: Shape, along: [Major; 2], arch: Arch, num_warps: u32) -> Self {
-        let places = || {
-            if arch != Arch::Sm90a || mma.group_sum(a.dims()[0], b.dims()[1], num_warps).is_none() {
-                return None;
-            }
-            if mma.packed != 2 && along != [Major::Depth; 2] {
-                return None;
-            }
+        let (m, k, n) = (a.dims()[0], a.dims()[1], b.dims()[1]);
+        let places = |along: [Major; 2]| {
             let bytes = 4 / mma.packed;
-            let place = |rows: u32, depth: u32, along: Major| {
-                Swizzled::new(rows, depth, bytes, along).or_else(|| Swizzled::new(rows, depth, bytes, Major::Depth))
+            let place = |rows: u32, along: Major| {
+                Swizzled::new(rows, k, bytes, along).or_else(|| Swizzled::new(rows, k, bytes, Major::Depth))
             };
-            let k = a.dims()[1];
-            Some([place(a.dims()[0], k, along[0])?, place(b.dims()[1], k, along[1])?])
+            Some([place(m, along[0])?, place(n, along[1])?])
         };
-        Self { mma, engine: places().map_or(Engine::Warps, Engine::Groups) }
+        let by_depth = [Major::Depth; 2];
+        let engine = match arch {
+            Arch::Sm90a if mma.group_sum(m, n, num_warps).is_some() && (mma.packed == 2 || along == by_depth) => {
+                places(along).map(Engine::Groups)
+            }
+            // `mma.sync` is so much slower there that writing operands of 32 bits across is worth it.
+            Arch::Sm100a if tensor_sum(m, n, num_warps).is_some() => {
+                places(if mma.packed == 2 { along } else { by_depth }).map(Engine::TensorMemory)
+            }
+            _ => None,
+        };
+        Self { mma, engine: engine.unwrap_or(Engine::Warps) }
     }
 
     /// The sum's layout.
     pub(super) fn sum(self, shape: Shape, num_warps: u32) -> Layout {
-        let by_groups = match self.engine {
-            Engine::Groups(_) => self.mma.group_sum(shape.dims()[0], shape.dims()[1], num_warps),
+        let (m, n) = (shape.dims()[0], shape.dims()[1]);
+        let of_engine = match self.engine {
+            Engine::Groups(_) => self.mma.group_sum(m, n, num_warps),
+            Engine::TensorMemory(_) => tensor_sum(m, n, num_warps),
             Engine::Warps => None,
         };
-        by_groups.map_or_else(|| Mma::sum(shape, num_warps), |bases| Layout { shape, ..bases })
+        of_engine.map_or_else(|| Mma::sum(shape, num_warps), |bases| Layout { shape, ..bases })
     }
+
+    /// Columns of tensor memory that the sum (m×n) takes: its blocks of rows lie side by side.
+    pub(super) fn columns(self, m: u32, n: u32) -> u32 {
+        match self.engine {
+            Engine::TensorMemory(_) => m / block_rows(m, n) * n,
+            _ => 0,
+        }
+    }
+}
+
+/// The layout in which threads read a sum (m×n) from tensor memory: warps beyond the fourth take other blocks of rows, and then a part of
+/// the columns. `None` where it has no place there, or the warps do not come out even.
+fn tensor_sum(m: u32, n: u32, num_warps: u32) -> Option<Layout> {
+    let shape = Shape::new(&[m, n]).ok()?;
+    let rows = block_rows(m, n);
+    if num_warps < 4 || m < rows || !(8..=BLOCK_COLUMNS).contains(&n) || m / rows * n > TENSOR_COLUMNS {
+        return None;
+    }
+    let whole = rows == 128;
+    let mut blocks = (rows..m).filter(|row| row.is_power_of_two()).map(|row| row * n);
+    let mut cols: Vec<u32> = (if whole { 1 } else { 8 }..n).filter(|col| col.is_power_of_two()).collect();
+    let mut warp = vec![rows / 4 * n, rows / 2 * n];
+    while warp.len() < num_warps.trailing_zeros() as usize {
+        warp.push(blocks.next().or_else(|| cols.pop())?);
+    }
+    let mut reg = if whole { Vec::new() } else { vec![1, 8 * n] };
+    reg.extend(cols);
+    reg.extend(blocks);
+    let lane = if whole { vec![n, 2 * n, 4 * n, 8 * n, 16 * n] } else { vec![2, 4, n, 2 * n, 4 * n] };
+    Some(Layout { shape, reg, lane, warp })
 }
 
 /// The product of a `tt.dot` on tensor cores.
@@ -206,6 +263,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Every element is in one place, in the quarter of tensor memory that its warp reaches.
+    #[test]
+    fn sums_in_tensor_memory_are_where_their_warps_reach() {
+        for (m, n, warps) in [(64, 8, 4), (64, 64, 8), (128, 8, 4), (128, 16, 16), (128, 256, 4), (256, 64, 8)] {
+            let layout = tensor_sum(m, n, warps).unwrap();
+            let rows = block_rows(m, n);
+            let mut seen = vec![false; (m * n) as usize];
+            for warp in 0..warps {
+                for (lane, reg) in (0..32).flat_map(|lane| (0..layout.registers()).map(move |reg| (lane, reg))) {
+                    let index = layout.index(reg, lane, warp);
+                    assert!(!std::mem::replace(&mut seen[index as usize], true), "{m}x{n}, {warps} warps: {index}");
+                    assert_eq!(index / n % rows / (rows / 4), warp % 4);
+                }
+            }
+            assert!(seen.into_iter().all(|seen| seen));
+        }
+        assert_eq!(tensor_sum(32, 64, 4), None);
+        assert_eq!(tensor_sum(64, 64, 2), None);
+        assert_eq!(tensor_sum(512, 256, 4), None);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod product;
 mod scan;
 mod scratch;
 mod sides;
+mod tensor_memory;
 
 use std::collections::HashMap;
 
@@ -36,6 +37,7 @@ use super::{Error, Options};
 use crate::tile::{Block, Elem, Func, Op, OpKind, Region, Scalar, Type, Value};
 
 use scratch::Scratch;
+use tensor_memory::TensorMemory;
 
 pub(super) use memory::run_of;
 
@@ -72,6 +74,8 @@ struct Lowering<'a, 'c> {
     lane: IntValue<'c>,
     warp: IntValue<'c>,
     scratch: Scratch<'c>,
+    /// Where products are made in tensor memory.
+    tensor: Option<TensorMemory<'c>>,
 }
 
 /// Calling convention of a kernel in LLVM.
@@ -130,7 +134,9 @@ pub(super) fn lower<'c>(
         lane,
         warp,
         scratch,
+        tensor: None,
     };
+    this.take_tensor_memory()?;
     this.body()?;
     this.link_functions()?;
     let shared = this.scratch.finish(context, &this.module, options.num_warps);
@@ -263,7 +269,10 @@ impl<'c> Lowering<'_, 'c> {
         let data = self.func.op(op);
         match &data.kind {
             OpKind::Yield | OpKind::Condition => Ok(()),
-            OpKind::Return => self.builder.build_return(None).map(drop).map_err(Into::into),
+            OpKind::Return => {
+                self.give_tensor_memory_back()?;
+                self.builder.build_return(None).map(drop).map_err(Into::into)
+            }
             OpKind::Branch => self.branch(op, 0, &data.operands),
             OpKind::CondBranch { then_args } => self.cond_branch(op, *then_args as usize),
             OpKind::For => self.for_loop(op),

@@ -1,4 +1,4 @@
-//! `tt.dot`: by `mma.sync` or `wgmma` (`group`), or by fused multiply-adds where each thread makes its part of the product alone.
+//! `tt.dot`: by `mma.sync`, `wgmma` (`group`) or `tcgen05.mma` (`tensor_memory`), or by fused multiply-adds where each thread makes its part of the product alone.
 //!
 //! Sums run over k from the first, so the same input gives the same bits. `tf32` gives the bits of the singles to the tensor cores,
 //! which drop the low ones; `tf32x3` splits each single in two parts and adds the small products first, in the order of Triton 3.6:
@@ -169,7 +169,7 @@ impl<'c> Lowering<'_, 'c> {
     /// The operands of a product on tensor cores.
     fn sources(&mut self, product: Product, op: Op, home: &Layout) -> Result<[Source<'c>; 2], Error> {
         match product.engine {
-            Engine::Groups(places) => {
+            Engine::Groups(places) | Engine::TensorMemory(places) => {
                 let [a, b] = [0, 1].map(|index| self.placed_source(op, index, places[index]));
                 Ok([a?, b?])
             }
@@ -201,7 +201,7 @@ impl<'c> Lowering<'_, 'c> {
     fn placed_source(&self, op: Op, index: usize, place: Swizzled) -> Result<Source<'c>, Error> {
         let value = self.func.op(op).operands[index];
         let from = self.layouts.staged(op, index).cloned();
-        let from = from.ok_or_else(|| Error::Llvm("an operand of wgmma has no layout".to_owned()))?;
+        let from = from.ok_or_else(|| Error::Llvm("an operand of a product has no layout".to_owned()))?;
         let columns = from.shape.dims()[1];
         let store = place.store(&from, |basis| match index {
             0 => (basis / columns, basis % columns),
@@ -266,7 +266,7 @@ impl<'c> Lowering<'_, 'c> {
                 let members = first * packed..(first + count) * packed;
                 members.map(|register| self.staged_register(staged, register as u32)).collect::<Result<_, _>>()?
             }
-            Operand::Placed(..) => return Err(Error::Llvm("mma.sync of an operand of wgmma".to_owned())),
+            Operand::Placed(..) => return Err(Error::Llvm("mma.sync of an operand that is placed".to_owned())),
         };
         self.words(&elements, packed)
     }
@@ -288,7 +288,7 @@ impl<'c> Lowering<'_, 'c> {
 
     /// a·b + c.
     fn on_tensor_cores(
-        &self,
+        &mut self,
         mma: Mma,
         op: Op,
         home: &Layout,
@@ -297,7 +297,11 @@ impl<'c> Lowering<'_, 'c> {
     ) -> Result<Registers<'c>, Error> {
         match operands {
             [Operand::Placed(a, a_place), Operand::Placed(b, b_place)] => {
-                self.by_groups(mma, home, [(a, a_place), (b, b_place)], c)
+                let operands = [(a, a_place), (b, b_place)];
+                match self.tensor {
+                    Some(tensor) => self.in_tensor_memory(tensor, mma, home, operands, c),
+                    None => self.by_groups(mma, home, operands, c),
+                }
             }
             operands => self.by_warps(mma, op, home, operands, c),
         }

@@ -1,0 +1,297 @@
+//! Products in tensor memory: `tcgen05.mma`, both operands in shared memory (PTX ISA, "Tensorcore 5th generation family instructions").
+//!
+//! The kernel takes its columns of tensor memory when it begins, one warp for all, and gives them back before every return. One
+//! thread orders a product and has its end told to an mbarrier, which all threads wait for; they then read their part of the sum.
+//! Products come one after the other, so they share one mbarrier and, but for sums that stay there, the columns.
+//!
+//! The parity that is waited for lies in a variable of the thread: control flow is the same in all of them, and LLVM makes a
+//! register of it.
+
+use std::fmt::Write;
+
+use inkwell::IntPredicate;
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicValueEnum, IntValue, PointerValue};
+
+use super::{Lowering, Registers};
+use crate::compile::Error;
+use crate::compile::layout::{Layout, Major, Swizzled};
+use crate::compile::tensor::{Mma, block_rows};
+
+/// Columns of an allocation at least.
+const LEAST_COLUMNS: u32 = 32;
+/// Registers of one move at most.
+const MOVED: usize = 128;
+
+/// What a kernel has of tensor memory.
+#[derive(Clone, Copy)]
+pub(super) struct TensorMemory<'c> {
+    /// The address of its first column.
+    first: IntValue<'c>,
+    /// Columns: a power of two.
+    columns: u32,
+    /// The address in shared memory of the mbarrier that products complete on.
+    barrier: IntValue<'c>,
+    /// Where the parity of the mbarrier's phase is.
+    parity: PointerValue<'c>,
+}
+
+/// Number of the swizzle with lines of `width` bytes in a descriptor's bits 61 to 63.
+fn swizzle(width: u32) -> u64 {
+    match width {
+        128 => 2,
+        64 => 4,
+        _ => 6,
+    }
+}
+
+/// A descriptor of an operand at byte 0 (PTX ISA, "Shared memory descriptor"): bits 46 to 48 are 1.
+fn descriptor(place: &Swizzled) -> u64 {
+    let field = |bytes: u32, at: u32| u64::from(bytes >> 4 & 0x3fff) << at;
+    field(place.leading(), 16) | field(place.stride(), 32) | 1 << 46 | swizzle(place.width) << 61
+}
+
+/// The instruction descriptor of a product of `rows` by `columns` in singles (PTX ISA, "Instruction descriptor").
+fn instruction(mma: Mma, [a, b]: [&Swizzled; 2], rows: u32, columns: u32) -> u32 {
+    let element = match mma.name {
+        "f16" => 0,
+        "bf16" => 1,
+        _ => 2,
+    };
+    let turned = |place: &Swizzled| u32::from(place.major == Major::Rows);
+    1 << 4 | element << 7 | element << 10 | turned(a) << 15 | turned(b) << 16 | columns >> 3 << 17 | rows >> 4 << 24
+}
+
+/// A run of columns that a thread moves to or from some of its registers.
+struct Move {
+    /// Its first register.
+    register: usize,
+    count: usize,
+    column: u32,
+}
+
+/// How threads move a sum in `home`.
+struct Moves {
+    /// `32x32b.x` or `16x256b.x` with the count.
+    shape: String,
+    all: Vec<Move>,
+}
+
+impl Moves {
+    fn of(home: &Layout) -> Self {
+        let (m, n) = (home.shape.dims()[0], home.shape.dims()[1]);
+        let rows = block_rows(m, n);
+        let above: Vec<u32> = home.reg.iter().map(|&basis| basis / n / rows).filter(|&block| block != 0).collect();
+        let blocks = 1_usize << above.len();
+        let each = home.registers() as usize / blocks;
+        let count = each.min(MOVED);
+        // Of 64 rows a thread has two in each column.
+        let per_column = if rows == 128 { 1 } else { 2 };
+        let mut all = Vec::new();
+        for block in 0..blocks {
+            let number = above.iter().enumerate().fold(0, |row, (bit, &basis)| row | (block as u32 >> bit & 1) * basis);
+            for part in (0..each).step_by(count) {
+                // A move of 16x256b takes eight columns with four registers of each of 32 lanes.
+                let column = part as u32 / per_column;
+                all.push(Move { register: block * each + part, count, column: number * n + column });
+            }
+        }
+        let shape = if rows == 128 { format!("32x32b.x{count}") } else { format!("16x256b.x{}", count / 4) };
+        Self { shape, all }
+    }
+}
+
+impl<'c> Lowering<'_, 'c> {
+    fn is_first_warp(&self) -> Result<IntValue<'c>, Error> {
+        Ok(self.builder.build_int_compare(IntPredicate::EQ, self.warp, self.int(0), "")?)
+    }
+
+    /// Takes what the products need of tensor memory, and makes their mbarrier.
+    pub(super) fn take_tensor_memory(&mut self) -> Result<(), Error> {
+        let needed = self.layouts.tensor_columns();
+        if needed == 0 {
+            return Ok(());
+        }
+        let columns = needed.next_power_of_two().max(LEAST_COLUMNS);
+        let (kept, offset) = self.scratch.keep(16);
+        let base = self.scratch.memory.as_pointer_value();
+        let base = self.builder.build_ptr_to_int(base, self.context.i32_type(), "")?;
+        let barrier = self.builder.build_int_add(base, kept, "")?;
+        let barrier = self.builder.build_int_add(barrier, self.int(offset), "")?;
+        let place = self.builder.build_int_add(barrier, self.int(8), "")?;
+        let parity = self.builder.build_alloca(self.context.i32_type(), "parity")?;
+        self.builder.build_store(parity, self.int(0))?;
+
+        let by_warp = self.is_first_warp()?;
+        let text = format!(
+            "@$0 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [$1], {columns};\n\t\
+             @$0 tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
+        );
+        self.done_together(&text, "b,r", &[by_warp.into(), place.into()])?;
+        let first_lane = self.builder.build_int_compare(IntPredicate::EQ, self.lane, self.int(0), "")?;
+        let by_thread = self.builder.build_and(by_warp, first_lane, "")?;
+        // The fence lets the tensor cores' arrivals, which are asynchronous, find the mbarrier (PTX ISA, "fence").
+        let text = "@$0 mbarrier.init.shared::cta.b64 [$1], 1;\n\t@$0 fence.mbarrier_init.release.cluster;\n\t\
+                    tcgen05.fence::before_thread_sync;";
+        self.done_together(text, "b,r", &[by_thread.into(), barrier.into()])?;
+        self.barrier()?;
+        let text = "tcgen05.fence::after_thread_sync;\n\tld.shared.b32 $0, [$1];";
+        let word: BasicTypeEnum = self.context.i32_type().into();
+        let first = self.together(text, "=r,r,~{memory}", word, &[place.into()], true)?.into_int_value();
+        self.tensor = Some(TensorMemory { first, columns, barrier, parity });
+        Ok(())
+    }
+
+    /// Gives tensor memory back, before a return.
+    pub(super) fn give_tensor_memory_back(&mut self) -> Result<(), Error> {
+        let Some(TensorMemory { first, columns, .. }) = self.tensor else { return Ok(()) };
+        // Other warps may still read there.
+        self.barrier()?;
+        let text = format!(
+            "tcgen05.fence::after_thread_sync;\n\t@$0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 $1, {columns};"
+        );
+        self.done_together(&text, "b,r", &[self.is_first_warp()?.into(), first.into()])
+    }
+
+    /// The address of this thread's part of a sum in `home`, from its column 0 on: lanes in the upper half, columns in the lower.
+    fn tensor_address(&self, tensor: TensorMemory<'c>, home: &Layout) -> Result<BasicValueEnum<'c>, Error> {
+        let (m, n) = (home.shape.dims()[0], home.shape.dims()[1]);
+        let rows = block_rows(m, n);
+        let of_warp: Vec<u32> = home
+            .warp
+            .iter()
+            .enumerate()
+            .map(|(bit, &basis)| if bit < 2 { 32 << (16 + bit) } else { basis / n / rows * n + basis % n })
+            .collect();
+        Ok(self.builder.build_int_add(tensor.first, self.combined(self.warp, &of_warp)?, "")?.into())
+    }
+
+    /// Puts a sum into tensor memory.
+    fn put_in_tensor_memory(
+        &self,
+        tensor: TensorMemory<'c>,
+        home: &Layout,
+        c: &[BasicValueEnum<'c>],
+    ) -> Result<(), Error> {
+        let at = self.tensor_address(tensor, home)?;
+        let Moves { shape, all } = Moves::of(home);
+        for Move { register, count, column } in all {
+            let names: Vec<String> = (1..=count).map(|index| format!("${index}")).collect();
+            let text = format!("tcgen05.st.sync.aligned.{shape}.b32 [$0 + {column}], {{{}}};", names.join(", "));
+            let mut args = vec![at];
+            args.extend(&c[register..register + count]);
+            self.done_together(&text, &["r"].into_iter().chain(vec!["f"; count]).collect::<Vec<_>>().join(","), &args)?;
+        }
+        self.done_together("tcgen05.wait::st.sync.aligned;\n\ttcgen05.fence::before_thread_sync;", "", &[])
+    }
+
+    /// Reads a sum from tensor memory. What is read counts only after the wait: both are one text.
+    fn get_from_tensor_memory(&self, tensor: TensorMemory<'c>, home: &Layout) -> Result<Registers<'c>, Error> {
+        let at = self.tensor_address(tensor, home)?;
+        let Moves { shape, all } = Moves::of(home);
+        let float: BasicTypeEnum = self.context.f32_type().into();
+        let mut made = Registers::new();
+        for Move { register, count, column } in all {
+            debug_assert_eq!(register, made.len());
+            let names: Vec<String> = (0..count).map(|index| format!("${index}")).collect();
+            let text = format!(
+                "tcgen05.ld.sync.aligned.{shape}.b32 {{{}}}, [${count} + {column}];\n\ttcgen05.wait::ld.sync.aligned;\n\t\
+                 tcgen05.fence::before_thread_sync;",
+                names.join(", ")
+            );
+            let constraints = vec!["=f"; count].into_iter().chain(["r", "~{memory}"]).collect::<Vec<_>>().join(",");
+            if count == 1 {
+                made.push(self.together(&text, &constraints, float, &[at], true)?);
+                continue;
+            }
+            let result: BasicTypeEnum = self.context.struct_type(&vec![float; count], false).into();
+            let all = self.together(&text, &constraints, result, &[at], true)?.into_struct_value();
+            for index in 0..count as u32 {
+                made.push(self.builder.build_extract_value(all, index, "")?);
+            }
+        }
+        Ok(made)
+    }
+
+    /// a·b + c of operands that every thread has written and fenced, behind a barrier.
+    pub(super) fn in_tensor_memory(
+        &mut self,
+        tensor: TensorMemory<'c>,
+        mma: Mma,
+        home: &Layout,
+        operands: [(IntValue<'c>, Swizzled); 2],
+        c: &[BasicValueEnum<'c>],
+    ) -> Result<Registers<'c>, Error> {
+        let is_new = c.iter().all(|value| match value {
+            BasicValueEnum::FloatValue(value) => value.is_const() && value.is_null(),
+            _ => false,
+        });
+        if !is_new {
+            self.put_in_tensor_memory(tensor, home, c)?;
+            self.barrier()?;
+        }
+        self.order_product(tensor, mma, home, operands, is_new)?;
+        self.wait_for_product(tensor)?;
+        self.get_from_tensor_memory(tensor, home)
+    }
+
+    /// One thread orders the product: all blocks of the sum at one step along k, then the next.
+    fn order_product(
+        &mut self,
+        tensor: TensorMemory<'c>,
+        mma: Mma,
+        home: &Layout,
+        [(a, a_place), (b, b_place)]: [(IntValue<'c>, Swizzled); 2],
+        is_new: bool,
+    ) -> Result<(), Error> {
+        let (m, n) = (home.shape.dims()[0], home.shape.dims()[1]);
+        let rows = block_rows(m, n);
+        let kind = if mma.packed == 1 { "tf32" } else { "f16" };
+        let instruction = instruction(mma, [&a_place, &b_place], rows, n);
+        let mut text = format!(
+            "{{\n\t.reg .pred one, more;\n\t.reg .b64 a, b;\n\t.reg .b32 kind;\n\ttcgen05.fence::after_thread_sync;\n\t\
+             elect.sync _|one, -1;\n\tmov.b32 kind, {instruction};\n"
+        );
+        let mut adds = None;
+        for k in (0..a_place.depth).step_by(mma.depth() as usize) {
+            for row in (0..m).step_by(rows as usize) {
+                let add = u32::from(k > 0 || !is_new);
+                if adds.replace(add) != Some(add) {
+                    let _ = writeln!(text, "\tsetp.ne.b32 more, {add}, 0;");
+                }
+                let (a_at, b_at) = (a_place.byte(row, k) >> 4, b_place.byte(0, k) >> 4);
+                let _ = writeln!(
+                    text,
+                    "\tadd.s64 a, $1, {a_at};\n\tadd.s64 b, $2, {b_at};\n\t@one tcgen05.mma.cta_group::1.kind::{kind} \
+                     [$0 + {}], a, b, kind, more;",
+                    row / rows * n
+                );
+            }
+        }
+        text.push_str("\t@one tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [$3];\n\t}");
+        let condition = self.is_first_warp()?;
+        self.when(Some(condition), |this| {
+            let base = this.scratch.memory.as_pointer_value();
+            let base = this.builder.build_ptr_to_int(base, this.context.i32_type(), "")?;
+            let mut args = vec![tensor.first.into()];
+            for (start, place) in [(a, a_place), (b, b_place)] {
+                let at = this.builder.build_int_add(base, start, "")?;
+                args.push(this.with_address(at, descriptor(&place))?);
+            }
+            args.push(tensor.barrier.into());
+            this.done_together(&text, "r,l,l,r", &args)
+        })
+    }
+
+    /// Every thread waits until the products that were ordered are made.
+    fn wait_for_product(&self, tensor: TensorMemory<'c>) -> Result<(), Error> {
+        let word = self.context.i32_type();
+        let parity = self.builder.build_load(word, tensor.parity, "")?.into_int_value();
+        let text = "{\n\t.reg .pred done;\nwait:\n\tmbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n\t@!done bra wait;\n\t}\n\t\
+                    tcgen05.fence::after_thread_sync;";
+        self.done_together(text, "r,r", &[tensor.barrier.into(), parity.into()])?;
+        let next = self.builder.build_xor(parity, self.int(1), "")?;
+        self.builder.build_store(tensor.parity, next)?;
+        Ok(())
+    }
+}
