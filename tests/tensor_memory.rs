@@ -11,7 +11,8 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rayon::prelude::*;
 use tilewright::compile::{Options, compile};
-use tilewright::emulate::{Kernel, LaunchConfig, Memory, launch};
+use tilewright::emulate::observe::{Observe, launch_observed};
+use tilewright::emulate::{Kernel, LaunchConfig, Memory};
 use tilewright::ptx::Arch;
 use tilewright::tile::InputPrecision::{Ieee, Tf32, Tf32x3};
 use tilewright::tile::Scalar::{self, Bf16, F16, F32, I32};
@@ -30,6 +31,8 @@ enum Form {
     Loop,
     /// As `Loop`, and the sum is also looked at in every turn: each adds its sum to a second one.
     Watched,
+    /// c + three sums of three products each, which begin at zero anew.
+    Nested,
     /// a·b where an argument is not 0 and c elsewhere; and the same the other way around, added.
     Branch,
     /// (a·b + c) + 2·(a·b), each a product of its own.
@@ -79,6 +82,14 @@ impl Case {
                 });
                 all
             }
+            Form::Nested => {
+                let zeros = t.zeros(&[m, n], F32);
+                let [all] = t.range(0, times, 1, [c], |_, [all]| {
+                    let [sum] = t.range(0, times, 1, [zeros], |_, [sum]| [t.dot_with(a, b, dot().acc(sum))]);
+                    [all + sum]
+                });
+                all
+            }
             Form::Branch => {
                 let [one] = t.if_else(times.ne(0), || [t.dot_with(a, b, dot())], || [c]);
                 let [other] = t.if_else(times.eq(0), || [t.dot_with(a, b, dot())], || [c]);
@@ -105,6 +116,7 @@ impl Case {
             Form::Loop => (3.0, 1.0),
             // (c + ab) + (c + 2ab) + (c + 3ab)
             Form::Watched => (6.0, 3.0),
+            Form::Nested => (9.0, 1.0),
             Form::Twice => (3.0, 1.0),
         }
     }
@@ -171,6 +183,7 @@ fn check(case: Case) -> Result<(), String> {
         params.extend(address.to_le_bytes());
     }
     let out_at = u64::from_le_bytes(params[24..32].try_into().unwrap());
+    let reads = std::cell::RefCell::new(0);
     let run = |times: i32| {
         let mut params = params.clone();
         params.extend(times.to_le_bytes());
@@ -182,7 +195,13 @@ fn check(case: Case) -> Result<(), String> {
             dynamic_shared: made.meta.shared,
             ..LaunchConfig::default()
         };
-        launch(&kernel, &config, &params, &memory, &Default::default()).map_err(|error| fail(error.to_string()))?;
+        let observe = Observe { profile: true, ..Observe::default() };
+        let (outcome, seen) = launch_observed(&kernel, &config, &params, &memory, &Default::default(), &observe)
+            .map_err(|error| fail(error.to_string()))?;
+        outcome.map_err(|error| fail(error.to_string()))?;
+        let lines = seen.profile.unwrap().lines;
+        let waits = lines.iter().filter(|line| line.text.contains("tcgen05.wait::ld"));
+        *reads.borrow_mut() = waits.map(|line| line.counters.warp_instructions).sum::<u64>() / u64::from(case.warps);
         let mut out = vec![0; 4 * m * n];
         memory.read(out_at, &mut out).unwrap();
         Ok::<_, String>(
@@ -193,6 +212,12 @@ fn check(case: Case) -> Result<(), String> {
         return Err(fail("it did not return".to_owned()));
     }
     let found = run(times)?;
+    // A sum that only the products of a loop see is read once, after it; one that is looked at, in every turn.
+    let reads = *reads.borrow();
+    let expected = if case.form == Form::Watched { 3 } else { 1 };
+    if matches!(case.form, Form::Loop | Form::Watched) && case.precision != Tf32x3 && reads != expected {
+        return Err(fail(format!("the sum is read {reads} times and not {expected}")));
+    }
     let (products, starts) = case.counts();
     for row in 0..m {
         for col in 0..n {
@@ -256,7 +281,8 @@ fn every_number_of_warps() {
 
 #[test]
 fn every_form() {
-    let forms = [Form::Turned, Form::Onto, Form::Loop, Form::Watched, Form::Branch, Form::Twice, Form::Return];
+    let forms =
+        [Form::Turned, Form::Onto, Form::Loop, Form::Watched, Form::Nested, Form::Branch, Form::Twice, Form::Return];
     check_all(KINDS.into_iter().flat_map(|(scalar, precision)| {
         forms.into_iter().flat_map(move |form| {
             [([64, 32, 32], 4), ([128, 32, 32], 4), ([128, 64, 16], 8), ([256, 16, 16], 8)].map(|(shape, warps)| Case {

@@ -12,10 +12,10 @@ use std::collections::HashMap;
 use super::axis::{AxisInfo, is_argument};
 use super::layout::{Exchange, Layout, Major};
 use super::placed::{doubled, half, placed, plain, side_bit};
-use super::tensor::{Engine, Mma, Product};
+use super::tensor::{Engine, Mma, Product, TENSOR_COLUMNS};
 use super::{Error, Options};
 use crate::ptx::Arch;
-use crate::tile::{Func, Op, OpKind, Region, Scalar, Shape, Type, Value};
+use crate::tile::{Func, InputPrecision, Op, OpKind, Region, Scalar, Shape, Type, Value};
 
 /// The layouts of every tile of a function.
 pub(super) struct Assignment {
@@ -32,6 +32,8 @@ pub(super) struct Assignment {
     products: HashMap<Op, Product>,
     /// Columns of tensor memory that products take.
     tensor_columns: u32,
+    /// Products whose sum stays in tensor memory while a loop turns, and its first column there.
+    resident: HashMap<Op, u32>,
     /// Whether products may be made in tensor memory.
     in_tensor_memory: bool,
 }
@@ -50,12 +52,14 @@ impl Assignment {
             staged: HashMap::new(),
             products: HashMap::new(),
             tensor_columns: 0,
+            resident: HashMap::new(),
             in_tensor_memory,
         };
         // A loop's values have the layout of what it yields, which is known after its body: another round settles them.
         for _ in 0..3 {
             this.homes(func, axes, options, func.body())?;
         }
+        this.residents(func);
         this.wants(func, axes, options, func.body())?;
         Ok(this)
     }
@@ -107,6 +111,49 @@ impl Assignment {
     /// Columns of tensor memory that the products take.
     pub(super) fn tensor_columns(&self) -> u32 {
         self.tensor_columns
+    }
+
+    /// The first column of the sum of the product `op`, where it stays in tensor memory while the loop around it turns.
+    pub(super) fn resident(&self, op: Op) -> Option<u32> {
+        self.resident.get(&op).copied()
+    }
+
+    /// The same for what the loop `op` carries at `index`.
+    pub(super) fn carried_resident(&self, func: &Func, op: Op, index: usize) -> Option<u32> {
+        let data = func.op(op);
+        let &end = ends(func, data.regions[0]).get(index)?;
+        func.def_op(end).and_then(|product| self.resident(product))
+    }
+
+    /// A sum that a loop carries from one product to the same in the next turn, and nothing else looks at, stays where it is.
+    fn residents(&mut self, func: &Func) {
+        let uses = func.use_counts();
+        for op in func.all_ops() {
+            let data = func.op(op);
+            if data.kind != OpKind::For {
+                continue;
+            }
+            let body = func.region(data.regions[0]).blocks[0];
+            let args = func.block(body).args[1..].iter();
+            for (&arg, end) in args.zip(ends(func, data.regions[0])) {
+                let Some(product) = func.def_op(end).filter(|&product| func.op(product).block == body) else {
+                    continue;
+                };
+                let (Some(made), Some(shape)) = (self.product(product), func.ty(end).shape()) else { continue };
+                let columns = made.columns(shape.dims()[0], shape.dims()[1]);
+                // In three products c comes last, in singles.
+                let is_thrice = matches!(func.op(product).kind, OpKind::Dot { precision: InputPrecision::Tf32x3, .. })
+                    && made.mma.packed == 1;
+                let is_alone = func.op(product).operands.last() == Some(&arg)
+                    && uses[arg.index()] == 1
+                    && uses[end.index()] == 1
+                    && self.home(arg) == self.home(end);
+                if columns > 0 && !is_thrice && is_alone && self.tensor_columns + columns <= TENSOR_COLUMNS {
+                    self.resident.insert(product, self.tensor_columns);
+                    self.tensor_columns += columns;
+                }
+            }
+        }
     }
 
     /// Which axis of an operand lies in a thread's registers, of those that may be contiguous in shared memory.

@@ -534,6 +534,13 @@ impl<'c> Lowering<'_, 'c> {
         let (lower, upper, step) =
             (self.scalar(data.operands[0])?, self.scalar(data.operands[1])?, self.scalar(data.operands[2])?);
         let initial = self.carried(&data.operands[3..], &args[1..])?;
+        let resident: Vec<Option<u32>> =
+            (0..initial.len()).map(|index| self.layouts.carried_resident(self.func, op, index)).collect();
+        for (index, column) in resident.iter().enumerate() {
+            if let Some(column) = column {
+                self.settle_in_tensor_memory(*column, args[1 + index], &initial[index])?;
+            }
+        }
         let before = self.here();
         let [head, turn, after] =
             ["head", "turn", "after"].map(|name| self.context.append_basic_block(self.function, name));
@@ -566,7 +573,14 @@ impl<'c> Lowering<'_, 'c> {
         } else {
             self.scratch.set_all_busy();
         }
-        self.keep_phis(&data.results, &phis)
+        self.keep_phis(&data.results, &phis)?;
+        for (&result, column) in data.results.iter().zip(resident) {
+            if let Some(column) = column {
+                let made = self.fetch_from_tensor_memory(column, result)?;
+                self.set_home(result, made)?;
+            }
+        }
+        Ok(())
     }
 
     fn if_else(&mut self, op: Op) -> Result<(), Error> {

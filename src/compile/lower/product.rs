@@ -11,6 +11,7 @@ use inkwell::FloatPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, IntValue};
 
+use super::tensor_memory::{Onto, Sum};
 use super::{Lowering, Registers};
 use crate::compile::Error;
 use crate::compile::assign::{left_bits, product_operands, right_bits};
@@ -84,7 +85,15 @@ impl<'c> Lowering<'_, 'c> {
                     self.in_three(product.mma, op, &home, [&a, &b], &c)?
                 } else {
                     let operands = self.operands([(&a, Part::Whole), (&b, Part::Whole)])?;
-                    self.on_tensor_cores(product.mma, op, &home, operands, &c)?
+                    match self.layouts.resident(op) {
+                        // The registers stand for the sum; the loop puts it there before, and reads it after.
+                        Some(column) => {
+                            let sum = Sum { onto: Onto::There, column, stays: true };
+                            self.on_tensor_cores(product.mma, op, &home, operands, sum)?;
+                            c
+                        }
+                        None => self.on_tensor_cores(product.mma, op, &home, operands, Sum::of(&c))?,
+                    }
                 }
             }
             None => {
@@ -293,17 +302,17 @@ impl<'c> Lowering<'_, 'c> {
         op: Op,
         home: &Layout,
         operands: [Operand<'c>; 2],
-        c: &[BasicValueEnum<'c>],
+        sum: Sum<'_, 'c>,
     ) -> Result<Registers<'c>, Error> {
-        match operands {
-            [Operand::Placed(a, a_place), Operand::Placed(b, b_place)] => {
-                let operands = [(a, a_place), (b, b_place)];
-                match self.tensor {
-                    Some(tensor) => self.in_tensor_memory(tensor, mma, home, operands, c),
-                    None => self.by_groups(mma, home, operands, c),
-                }
+        match (operands, self.tensor, sum.onto) {
+            ([Operand::Placed(a, a_place), Operand::Placed(b, b_place)], Some(tensor), _) => {
+                self.in_tensor_memory(tensor, mma, home, [(a, a_place), (b, b_place)], sum)
             }
-            operands => self.by_warps(mma, op, home, operands, c),
+            ([Operand::Placed(a, a_place), Operand::Placed(b, b_place)], None, Onto::Registers(c)) => {
+                self.by_groups(mma, home, [(a, a_place), (b, b_place)], c)
+            }
+            (operands, _, Onto::Registers(c)) => self.by_warps(mma, op, home, operands, c),
+            (_, _, Onto::There) => Err(Error::Llvm("a sum is not in registers".to_owned())),
         }
     }
 
@@ -378,14 +387,18 @@ impl<'c> Lowering<'_, 'c> {
         c: &[BasicValueEnum<'c>],
     ) -> Result<Registers<'c>, Error> {
         let zero = self.context.f32_type().const_zero();
+        let in_tensor_memory =
+            matches!(self.layouts.product(op), Some(Product { engine: Engine::TensorMemory(_), .. }));
         // What goes through shared memory is put there anew for each product: both parts at once would not fit.
-        let mut product = |parts: [Part; 2], c: &[BasicValueEnum<'c>]| {
+        let mut product = |parts: [Part; 2], sum: Sum<'_, 'c>| {
             let operands = self.operands([(a, parts[0]), (b, parts[1])])?;
-            self.on_tensor_cores(mma, op, home, operands, c)
+            self.on_tensor_cores(mma, op, home, operands, sum)
         };
         let none = vec![zero.into(); c.len()];
-        let small = product([Part::Low, Part::High], &none)?;
-        let small = product([Part::High, Part::Low], &small)?;
+        let first = Sum { stays: in_tensor_memory, ..Sum::of(&none) };
+        let small = product([Part::Low, Part::High], first)?;
+        let second = Sum { onto: if in_tensor_memory { Onto::There } else { Onto::Registers(&small) }, ..Sum::of(&[]) };
+        let small = product([Part::High, Part::Low], second)?;
         let small = small
             .into_iter()
             .map(|value| {
@@ -395,7 +408,7 @@ impl<'c> Lowering<'_, 'c> {
             })
             .collect::<Result<Vec<_>, Error>>()?;
         let operands = self.operands([(a, Part::High), (b, Part::High)])?;
-        let all = self.on_tensor_cores(mma, op, home, operands, &small)?;
+        let all = self.on_tensor_cores(mma, op, home, operands, Sum::of(&small))?;
         all.into_iter()
             .zip(c)
             .map(|(value, &c)| {

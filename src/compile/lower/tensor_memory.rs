@@ -17,6 +17,7 @@ use super::{Lowering, Registers};
 use crate::compile::Error;
 use crate::compile::layout::{Layout, Major, Swizzled};
 use crate::compile::tensor::{Mma, block_rows};
+use crate::tile::Value;
 
 /// Columns of an allocation at least.
 const LEAST_COLUMNS: u32 = 32;
@@ -34,6 +35,31 @@ pub(super) struct TensorMemory<'c> {
     barrier: IntValue<'c>,
     /// Where the parity of the mbarrier's phase is.
     parity: PointerValue<'c>,
+}
+
+/// What a product in tensor memory adds to, and where.
+#[derive(Clone, Copy)]
+pub(super) struct Sum<'a, 'c> {
+    pub(super) onto: Onto<'a, 'c>,
+    /// The first of its columns.
+    pub(super) column: u32,
+    /// Whether nobody reads it before the next product.
+    pub(super) stays: bool,
+}
+
+impl<'a, 'c> Sum<'a, 'c> {
+    /// Onto `c`, for threads to read.
+    pub(super) fn of(c: &'a [BasicValueEnum<'c>]) -> Self {
+        Self { onto: Onto::Registers(c), column: 0, stays: false }
+    }
+}
+
+/// Where a sum is before the product.
+#[derive(Clone, Copy)]
+pub(super) enum Onto<'a, 'c> {
+    Registers(&'a [BasicValueEnum<'c>]),
+    /// In its columns: it stayed there.
+    There,
 }
 
 /// Number of the swizzle with lines of `width` bytes in a descriptor's bits 61 to 63.
@@ -213,26 +239,62 @@ impl<'c> Lowering<'_, 'c> {
         Ok(made)
     }
 
-    /// a·b + c of operands that every thread has written and fenced, behind a barrier.
+    /// a·b onto `sum`, of operands that every thread has written and fenced, behind a barrier. Where the sum is to stay in tensor memory
+    /// no thread reads it, and what is returned stands for it alone.
     pub(super) fn in_tensor_memory(
         &mut self,
         tensor: TensorMemory<'c>,
         mma: Mma,
         home: &Layout,
         operands: [(IntValue<'c>, Swizzled); 2],
-        c: &[BasicValueEnum<'c>],
+        sum: Sum<'_, 'c>,
     ) -> Result<Registers<'c>, Error> {
-        let is_new = c.iter().all(|value| match value {
-            BasicValueEnum::FloatValue(value) => value.is_const() && value.is_null(),
-            _ => false,
-        });
-        if !is_new {
+        let is_new = match sum.onto {
+            Onto::Registers(c) => c.iter().all(|value| match value {
+                BasicValueEnum::FloatValue(value) => value.is_const() && value.is_null(),
+                _ => false,
+            }),
+            Onto::There => false,
+        };
+        let tensor = self.from_column(tensor, sum.column)?;
+        if let Onto::Registers(c) = sum.onto
+            && !is_new
+        {
             self.put_in_tensor_memory(tensor, home, c)?;
             self.barrier()?;
         }
         self.order_product(tensor, mma, home, operands, is_new)?;
         self.wait_for_product(tensor)?;
-        self.get_from_tensor_memory(tensor, home)
+        if sum.stays { Ok(Registers::new()) } else { self.get_from_tensor_memory(tensor, home) }
+    }
+
+    fn from_column(&self, tensor: TensorMemory<'c>, column: u32) -> Result<TensorMemory<'c>, Error> {
+        Ok(TensorMemory { first: self.builder.build_int_add(tensor.first, self.int(column), "")?, ..tensor })
+    }
+
+    fn resident_place(&self, column: u32, value: Value) -> Result<(TensorMemory<'c>, Layout), Error> {
+        let (Some(tensor), Some(home)) = (self.tensor, self.layouts.home(value)) else {
+            return Err(Error::Llvm("a sum has no place in tensor memory".to_owned()));
+        };
+        Ok((self.from_column(tensor, column)?, home.clone()))
+    }
+
+    /// Before a loop: what it is to carry in tensor memory, from `column` on. A thread writes what it alone reads, and the first
+    /// product comes after a barrier.
+    pub(super) fn settle_in_tensor_memory(
+        &self,
+        column: u32,
+        value: Value,
+        registers: &[BasicValueEnum<'c>],
+    ) -> Result<(), Error> {
+        let (tensor, home) = self.resident_place(column, value)?;
+        self.put_in_tensor_memory(tensor, &home, registers)
+    }
+
+    /// After a loop: what it carried.
+    pub(super) fn fetch_from_tensor_memory(&self, column: u32, value: Value) -> Result<Registers<'c>, Error> {
+        let (tensor, home) = self.resident_place(column, value)?;
+        self.get_from_tensor_memory(tensor, &home)
     }
 
     /// One thread orders the product: all blocks of the sum at one step along k, then the next.
