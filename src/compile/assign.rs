@@ -12,9 +12,9 @@ use std::collections::HashMap;
 use super::axis::{AxisInfo, is_argument};
 use super::layout::{Exchange, Layout, Major};
 use super::placed::{doubled, half, placed, plain, side_bit};
-use super::tensor::{Engine, Mma, Product, TENSOR_COLUMNS};
+use super::resident::residents;
+use super::tensor::{Engine, Mma, Product, scales};
 use super::{Error, Options};
-use crate::ptx::Arch;
 use crate::tile::{Func, InputPrecision, Op, OpKind, Region, Scalar, Shape, Type, Value};
 
 /// The layouts of every tile of a function.
@@ -34,15 +34,13 @@ pub(super) struct Assignment {
     tensor_columns: u32,
     /// Products whose sum stays in tensor memory while a loop turns, and its first column there.
     resident: HashMap<Op, u32>,
-    /// Whether products may be made in tensor memory.
-    in_tensor_memory: bool,
 }
 
 /// Words of an operand of a product that a thread may have in registers at once.
 const STAGED_WORDS: u32 = 32;
 
 impl Assignment {
-    pub(super) fn of(func: &Func, axes: &AxisInfo, options: &Options, in_tensor_memory: bool) -> Result<Self, Error> {
+    pub(super) fn of(func: &Func, axes: &AxisInfo, options: &Options) -> Result<Self, Error> {
         let count = func.value_count();
         let mut this = Self {
             home: vec![None; count],
@@ -53,13 +51,13 @@ impl Assignment {
             products: HashMap::new(),
             tensor_columns: 0,
             resident: HashMap::new(),
-            in_tensor_memory,
         };
         // A loop's values have the layout of what it yields, which is known after its body: another round settles them.
         for _ in 0..3 {
             this.homes(func, axes, options, func.body())?;
         }
-        this.residents(func);
+        let resident = residents(func, &this.products, &|value| this.home(value));
+        (this.resident, this.tensor_columns) = resident;
         this.wants(func, axes, options, func.body())?;
         Ok(this)
     }
@@ -123,37 +121,6 @@ impl Assignment {
         let data = func.op(op);
         let &end = ends(func, data.regions[0]).get(index)?;
         func.def_op(end).and_then(|product| self.resident(product))
-    }
-
-    /// A sum that a loop carries from one product to the same in the next turn, and nothing else looks at, stays where it is.
-    fn residents(&mut self, func: &Func) {
-        let uses = func.use_counts();
-        for op in func.all_ops() {
-            let data = func.op(op);
-            if data.kind != OpKind::For {
-                continue;
-            }
-            let body = func.region(data.regions[0]).blocks[0];
-            let args = func.block(body).args[1..].iter();
-            for (&arg, end) in args.zip(ends(func, data.regions[0])) {
-                let Some(product) = func.def_op(end).filter(|&product| func.op(product).block == body) else {
-                    continue;
-                };
-                let (Some(made), Some(shape)) = (self.product(product), func.ty(end).shape()) else { continue };
-                let columns = made.columns(shape.dims()[0], shape.dims()[1]);
-                // In three products c comes last, in singles.
-                let is_thrice = matches!(func.op(product).kind, OpKind::Dot { precision: InputPrecision::Tf32x3, .. })
-                    && made.mma.packed == 1;
-                let is_alone = func.op(product).operands.last() == Some(&arg)
-                    && uses[arg.index()] == 1
-                    && uses[end.index()] == 1
-                    && self.home(arg) == self.home(end);
-                if columns > 0 && !is_thrice && is_alone && self.tensor_columns + columns <= TENSOR_COLUMNS {
-                    self.resident.insert(product, self.tensor_columns);
-                    self.tensor_columns += columns;
-                }
-            }
-        }
     }
 
     /// Which axis of an operand lies in a thread's registers, of those that may be contiguous in shared memory.
@@ -288,7 +255,7 @@ impl Assignment {
                     }
                 }
             }
-            OpKind::Dot { .. } => {
+            OpKind::Dot { .. } | OpKind::DotScaled { .. } => {
                 if let Type::Tile(shape, _) = func.ty(result) {
                     let home = match self.choose(func, options, op) {
                         Some(made) => made.sum(shape, options.num_warps),
@@ -325,16 +292,10 @@ impl Assignment {
 
     fn choose(&mut self, func: &Func, options: &Options, op: Op) -> Option<Product> {
         let mma = tensor_product(func, op)?;
-        let [a, b] = [0, 1].map(|index| func.op(op).operands[index]);
+        let [a, b] = factors(&func.op(op).kind).map(|index| func.op(op).operands[index]);
         let along = [self.major(func, a, true), self.major(func, b, false)];
         let shapes = [func.ty(a).shape()?, func.ty(b).shape()?];
-        let made = if self.in_tensor_memory || options.arch != Arch::Sm100a {
-            Product::choose(mma, shapes[0], shapes[1], along, options.arch, options.num_warps)
-        } else {
-            Product { mma, engine: Engine::Warps }
-        };
-        let columns = made.columns(shapes[0].dims()[0], shapes[1].dims()[1]);
-        self.tensor_columns = self.tensor_columns.max(columns);
+        let made = Product::choose(mma, shapes[0], shapes[1], along, options.arch, options.num_warps);
         self.products.insert(op, made);
         Some(made)
     }
@@ -444,16 +405,23 @@ impl Assignment {
                     self.want(operand, layout.clone());
                 }
             }
-            OpKind::Dot { .. } => {
+            OpKind::Dot { .. } | OpKind::DotScaled { .. } => {
                 let home = self.home(data.results[0]).cloned().expect("a product has a home");
                 if let Some(Product { engine: Engine::Groups(_) | Engine::TensorMemory(_), .. }) = self.product(op) {
-                    for (index, &operand) in data.operands[..2].iter().enumerate() {
-                        let from = self.home(operand).cloned().or_else(|| in_runs(func, options, operand, index == 0));
+                    for (side, index) in factors(&data.kind).into_iter().enumerate() {
+                        let operand = data.operands[index];
+                        let from = self.home(operand).cloned().or_else(|| in_runs(func, options, operand, side == 0));
                         let from = from.expect("a product reads tiles");
                         self.want(operand, from.clone());
-                        self.staged.insert((op, index), from);
+                        self.staged.insert((op, side), from);
                     }
-                    self.want(data.operands[2], home);
+                    if let OpKind::DotScaled { .. } = data.kind {
+                        for index in SCALES {
+                            let shape = func.ty(data.operands[index]).shape().expect("scales are tiles");
+                            self.want(data.operands[index], scales(shape, options.num_warps));
+                        }
+                    }
+                    self.want(data.operands[data.operands.len() - 1], home);
                     return Ok(());
                 }
                 let (a, b) = product_operands(func, op, &home);
@@ -496,7 +464,7 @@ impl Assignment {
 }
 
 /// The values that a region yields.
-fn ends(func: &Func, region: Region) -> Vec<Value> {
+pub(super) fn ends(func: &Func, region: Region) -> Vec<Value> {
     let last = func.region(region).blocks.last().and_then(|&block| func.block(block).ops.last());
     last.map(|&op| func.op(op).operands.clone()).unwrap_or_default()
 }
@@ -526,12 +494,25 @@ fn product(shape: Shape, options: &Options) -> Layout {
     Layout::blocked(shape, share, &order, options.num_warps)
 }
 
+/// The numbers of a product's operands a and b.
+pub(super) fn factors(kind: &OpKind) -> [usize; 2] {
+    // What is still scaled here has scales of both (`decompose`).
+    if matches!(kind, OpKind::DotScaled { .. }) { [0, 2] } else { [0, 1] }
+}
+
+/// The numbers of the operands of `tt.dot_scaled` that are scales.
+pub(super) const SCALES: [usize; 2] = [1, 3];
+
 /// The tensor cores' instruction for the product `op`, or `None` where there is none.
 fn tensor_product(func: &Func, op: Op) -> Option<Mma> {
     let data = func.op(op);
-    let OpKind::Dot { precision, .. } = data.kind else { return None };
-    let ty = |index: usize| func.ty(data.operands[index]);
-    Mma::of(ty(0), ty(1), ty(2), precision)
+    let [a, b] = factors(&data.kind).map(|index| func.ty(data.operands[index]));
+    let c = func.ty(data.operands[data.operands.len() - 1]);
+    match data.kind {
+        OpKind::Dot { precision, .. } => Mma::of(a, b, c, precision),
+        OpKind::DotScaled { .. } => Mma::of(a, b, c, InputPrecision::Ieee).map(|mma| Mma { scaled: true, ..mma }),
+        _ => None,
+    }
 }
 
 /// Where the operands of the product `op` must be for its part in `home`. Without tensor cores each thread makes its part alone: it has

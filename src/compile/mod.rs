@@ -6,9 +6,10 @@
 //!
 //! What is here: arithmetic, comparisons, selections and conversions of every element type; functions of singles; ranges, views, joins and
 //! splits; loads and stores with masks; atomics; reductions, scans, gathers and histograms; `scf.for`, `scf.while`, `scf.if`, branches of the function
-//! body; inline assembly; `tt.dot` by fused multiply-adds, `mma.sync`, `wgmma` or `tcgen05.mma` (tf32, tf32x3, halves, and FP8 as halves), `tt.dot_scaled` as a product of
-//! 16-bit floats. What is not is refused by name ([`Error::Unsupported`]): block pointers (the simplifier makes addresses of
-//! them), tensor descriptors, calls, assertions and prints, exponentials and their like of doubles.
+//! body; inline assembly; `tt.dot` by fused multiply-adds, `mma.sync`, `wgmma` or `tcgen05.mma` (tf32, tf32x3, halves, and FP8: as halves
+//! but for `tcgen05`), `tt.dot_scaled` by `tcgen05.mma` with block scales or as a product of 16-bit floats. What is not is refused by name
+//! ([`Error::Unsupported`]): block pointers (the simplifier makes addresses of them), tensor descriptors, calls, assertions and prints,
+//! exponentials and their like of doubles.
 
 mod assign;
 pub mod axis;
@@ -17,6 +18,7 @@ pub mod layout;
 mod lower;
 mod meta;
 mod placed;
+mod resident;
 mod target;
 mod tensor;
 
@@ -130,24 +132,16 @@ pub fn compile(func: &Func, options: &Options) -> Result<Compiled, Error> {
     }
     let source = func;
     let mut func = func.clone();
-    decompose::decompose(&mut func)?;
+    decompose::decompose(&mut func, options)?;
     let func = &func;
     let axes = axis::AxisInfo::of(func);
+    let layouts = assign::Assignment::of(func, &axes, options)?;
     let context = inkwell::context::Context::create();
+    let lowered = lower::lower(&context, func, &axes, &layouts, options)?;
     let most = options.arch.max_shared_bytes();
-    let mut in_tensor_memory = true;
-    let lowered = loop {
-        let layouts = assign::Assignment::of(func, &axes, options, in_tensor_memory)?;
-        let lowered = lower::lower(&context, func, &axes, &layouts, options)?;
-        if lowered.shared <= most {
-            break lowered;
-        }
-        // Operands of `mma.sync` may do with less.
-        if layouts.tensor_columns() == 0 {
-            return Err(Error::Shared { needed: lowered.shared, most, arch: options.arch });
-        }
-        in_tensor_memory = false;
-    };
+    if lowered.shared > most {
+        return Err(Error::Shared { needed: lowered.shared, most, arch: options.arch });
+    }
     let ptx = target::emit(&lowered.module, options)?;
     Ok(Compiled { ptx, meta: meta::of(source, options, lowered.shared), options: *options })
 }

@@ -60,6 +60,42 @@ pub(super) const TENSOR_COLUMNS: u32 = 512;
 /// Columns of the sum that one `tcgen05.mma` makes at most.
 const BLOCK_COLUMNS: u32 = 256;
 
+/// The layout in which threads put the scales of rows (rows × groups of 32 along k) into tensor memory: lane = row modulo 32, the same in
+/// every warp; in each word four groups, then words of 32 rows each, then more groups (PTX ISA, "Scale factor layout", `scale_vec::1X`).
+pub(super) fn scales(shape: Shape, num_warps: u32) -> Layout {
+    let (rows, groups) = (shape.dims()[0], shape.dims()[1]);
+    let bits = |from: u32, to: u32| (from..to).filter(|bit| bit.is_power_of_two());
+    let mut reg: Vec<u32> = bits(1, groups.min(4)).collect();
+    reg.extend(bits(32, rows).map(|row| row * groups));
+    reg.extend(bits(4, groups));
+    let mut lane: Vec<u32> = bits(1, rows.min(32)).map(|row| row * groups).collect();
+    lane.resize(5, 0);
+    Layout { shape, reg, lane, warp: vec![0; num_warps.trailing_zeros() as usize] }
+}
+
+/// Columns of tensor memory that the scales of four groups of k take, of `rows` rows.
+pub(super) fn scale_columns(rows: u32) -> u32 {
+    (rows / 32).max(4)
+}
+
+/// Whether Blackwell makes the product (m×k by k×n) of elements of so many bytes in tensor memory: the sum has its place there, and the
+/// operands, each from a multiple of what swizzles ask for, have theirs in shared memory.
+fn in_tensor_memory([m, k, n]: [u32; 3], bytes: u32, num_warps: u32) -> bool {
+    let room = Arch::Sm100a.max_shared_bytes() - 2 * Swizzled::ALIGN;
+    tensor_sum(m, n, num_warps).is_some() && (m + n) * k * bytes <= room
+}
+
+/// Whether the product (m×k by k×n) of bytes is made in tensor memory.
+pub(super) fn takes_bytes(extents: [u32; 3], arch: Arch, num_warps: u32) -> bool {
+    arch == Arch::Sm100a && extents[1] >= 32 && in_tensor_memory(extents, 1, num_warps)
+}
+
+/// The same where rows have scales: these need whole blocks of 128 rows, and room for themselves.
+pub(super) fn takes_scaled([m, k, n]: [u32; 3], arch: Arch, num_warps: u32) -> bool {
+    let columns = m / 128 * n + k.div_ceil(128) * (scale_columns(m) + scale_columns(n));
+    takes_bytes([m, k, n], arch, num_warps) && block_rows(m, n) == 128 && columns <= TENSOR_COLUMNS
+}
+
 /// Rows of the sum (m×n) that one `tcgen05.mma` makes: 128 where it can, of which n is then a multiple of 16 (PTX ISA, "Matrix shape").
 pub(super) fn block_rows(m: u32, n: u32) -> u32 {
     if m >= 128 && n >= 16 { 128 } else { 64 }
@@ -82,7 +118,7 @@ impl Product {
                 places(along).map(Engine::Groups)
             }
             // `mma.sync` is so much slower there that writing operands of 32 bits across is worth it.
-            Arch::Sm100a if tensor_sum(m, n, num_warps).is_some() => {
+            Arch::Sm100a if in_tensor_memory([m, k, n], 4 / mma.packed, num_warps) => {
                 places(if mma.packed == 2 { along } else { by_depth }).map(Engine::TensorMemory)
             }
             _ => None,
@@ -108,6 +144,11 @@ impl Product {
             _ => 0,
         }
     }
+
+    /// Columns that its scales take.
+    pub(super) fn scale_columns(self, [m, k, n]: [u32; 3]) -> u32 {
+        if self.mma.scaled { k.div_ceil(128) * (scale_columns(m) + scale_columns(n)) } else { 0 }
+    }
 }
 
 /// The layout in which threads read a sum (m×n) from tensor memory: warps beyond the fourth take other blocks of rows, and then a part of
@@ -132,20 +173,40 @@ fn tensor_sum(m: u32, n: u32, num_warps: u32) -> Option<Layout> {
     Some(Layout { shape, reg, lane, warp })
 }
 
+/// PTX's name of FP8.
+fn byte_name(ty: Type) -> Option<&'static str> {
+    match ty.number()? {
+        Scalar::F8E4M3 => Some("e4m3"),
+        Scalar::F8E5M2 => Some("e5m2"),
+        _ => None,
+    }
+}
+
 /// The product of a `tt.dot` on tensor cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mma {
     /// Elements to a register of 32 bits.
     pub(super) packed: u32,
-    /// PTX's name of the operands' type.
+    /// PTX's name of the operands' type: a's, where they are of FP8.
     pub(super) name: &'static str,
+    /// Of b's type.
+    pub(super) right: &'static str,
+    /// Rows of a and columns of b have a scale for every 32 along k.
+    pub(super) scaled: bool,
 }
 
 impl Mma {
     /// The instruction for `a` times `b` onto `c`, or `None` where there is none.
     pub(super) fn of(a: Type, b: Type, c: Type, precision: InputPrecision) -> Option<Self> {
         let (Type::Tile(left, _), Type::Tile(right, _)) = (a, b) else { return None };
-        if left.rank() != 2 || a.number() != b.number() || c.number() != Some(Scalar::F32) {
+        if left.rank() != 2 || c.number() != Some(Scalar::F32) {
+            return None;
+        }
+        // What of bytes is no product in tensor memory has been made one of halves (`decompose`).
+        if let (Some(name), Some(right)) = (byte_name(a), byte_name(b)) {
+            return Some(Self { packed: 4, name, right, scaled: false });
+        }
+        if a.number() != b.number() {
             return None;
         }
         let (packed, name) = match (a.number()?, precision) {
@@ -155,7 +216,7 @@ impl Mma {
             _ => return None,
         };
         let fits = left.dims()[0] >= 16 && right.dims()[1] >= 8 && left.dims()[1] >= 8 * packed;
-        fits.then_some(Self { packed, name })
+        fits.then_some(Self { packed, name, right: name, scaled: false })
     }
 
     /// k of one instruction.
@@ -243,7 +304,7 @@ mod tests {
     #[test]
     fn fragments_are_those_of_the_isa() {
         for (packed, name) in [(1, "tf32"), (2, "f16")] {
-            let mma = Mma { packed, name };
+            let mma = Mma { packed, name, right: name, scaled: false };
             let (m, n, k) = (32, 16, 4 * mma.depth());
             let sum = Mma::sum(shape([m, n]), 2);
             let (a, b) = mma.operands(shape([m, k]), shape([k, n]), &sum);
@@ -284,6 +345,22 @@ mod tests {
         assert_eq!(tensor_sum(32, 64, 4), None);
         assert_eq!(tensor_sum(64, 64, 2), None);
         assert_eq!(tensor_sum(512, 256, 4), None);
+    }
+
+    #[test]
+    fn products_without_room_are_made_by_warps() {
+        let mma = Mma { packed: 2, name: "f16", right: "f16", scaled: false };
+        let engine = |[m, k, n]: [u32; 3], arch| {
+            Product::choose(mma, shape([m, k]), shape([k, n]), [Major::Depth; 2], arch, 4).engine
+        };
+        assert!(matches!(engine([128, 256, 128], Arch::Sm100a), Engine::TensorMemory(_)));
+        // 256 KiB of operands; half a kilobyte of columns; a few rows; another architecture.
+        assert_eq!(engine([128, 512, 128], Arch::Sm100a), Engine::Warps);
+        assert_eq!(engine([512, 16, 256], Arch::Sm100a), Engine::Warps);
+        assert_eq!(engine([32, 64, 64], Arch::Sm100a), Engine::Warps);
+        assert_eq!(engine([128, 256, 128], Arch::Sm80), Engine::Warps);
+        assert!(!takes_scaled([64, 64, 64], Arch::Sm100a, 4) && takes_scaled([128, 64, 64], Arch::Sm100a, 4));
+        assert!(!takes_scaled([256, 64, 256], Arch::Sm100a, 8), "no column is left for scales");
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl<'c> Lowering<'_, 'c> {
         for k in (0..a_place.depth).step_by(depth as usize) {
             for block in 0..blocks {
                 let row =
-                    above.iter().enumerate().fold(0, |row, (bit, &basis)| row | (block as u32 >> bit & 1) * basis);
+                    above.iter().enumerate().fold(0, |row, (bit, &basis)| row | ((block as u32 >> bit & 1) * basis));
                 debug_assert_eq!(row % GROUP_ROWS, 0);
                 let sums: Vec<String> = (block * each..(block + 1) * each).map(|at| format!("${at}")).collect();
                 let (a_at, b_at) = (a_place.byte(row, k) >> 4, b_place.byte(0, k) >> 4);

@@ -280,7 +280,7 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::Load { boundary_check, .. } if boundary_check.is_empty() => self.load(op),
             OpKind::Store { boundary_check, .. } if boundary_check.is_empty() => self.store(op),
             OpKind::Reduce { axis } => self.reduce(op, *axis as usize),
-            OpKind::Dot { .. } => self.product(op),
+            OpKind::Dot { .. } | OpKind::DotScaled { .. } => self.product(op),
             OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. } => self.atomic(op),
             OpKind::Scan { axis, reverse } => self.scan(op, *axis as usize, *reverse),
             OpKind::Gather { axis, .. } => self.gather(op, *axis as usize),

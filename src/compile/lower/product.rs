@@ -11,12 +11,12 @@ use inkwell::FloatPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, IntValue};
 
-use super::tensor_memory::{Onto, Sum};
+use super::tensor_memory::{Onto, Scales, Sum};
 use super::{Lowering, Registers};
 use crate::compile::Error;
-use crate::compile::assign::{left_bits, product_operands, right_bits};
+use crate::compile::assign::{SCALES, factors, left_bits, product_operands, right_bits};
 use crate::compile::layout::{Exchange, Layout, Side, Swizzled};
-use crate::compile::tensor::{Engine, Mma, Product};
+use crate::compile::tensor::{Engine, Mma, Product, scales};
 use crate::tile::{InputPrecision, Op, OpKind, Scalar};
 
 /// An operand of a product on tensor cores.
@@ -72,11 +72,14 @@ enum Part {
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn product(&mut self, op: Op) -> Result<(), Error> {
         let data = self.func.op(op);
-        let OpKind::Dot { precision, .. } = data.kind else { return Err(self.unsupported(op, "this form")) };
+        let precision = match data.kind {
+            OpKind::Dot { precision, .. } => precision,
+            _ => InputPrecision::Ieee,
+        };
         let Some(home) = self.layouts.home(data.results[0]).cloned() else {
             return Err(self.unsupported(op, "this form"));
         };
-        let c = self.registers(data.operands[2], &home)?;
+        let c = self.registers(data.operands[data.operands.len() - 1], &home)?;
         let made = match self.layouts.product(op) {
             Some(product) => {
                 let thrice = precision == InputPrecision::Tf32x3 && product.mma.packed == 1;
@@ -85,14 +88,28 @@ impl<'c> Lowering<'_, 'c> {
                     self.in_three(product.mma, op, &home, [&a, &b], &c)?
                 } else {
                     let operands = self.operands([(&a, Part::Whole), (&b, Part::Whole)])?;
-                    match self.layouts.resident(op) {
+                    let resident = self.layouts.resident(op);
+                    let scales = if product.mma.scaled {
+                        let (m, n) = (home.shape.dims()[0], home.shape.dims()[1]);
+                        let column = if resident.is_some() { 0 } else { product.columns(m, n) };
+                        Some(Scales {
+                            column,
+                            words: [self.scale_words(op, SCALES[0])?, self.scale_words(op, SCALES[1])?],
+                        })
+                    } else {
+                        None
+                    };
+                    match resident {
                         // The registers stand for the sum; the loop puts it there before, and reads it after.
                         Some(column) => {
-                            let sum = Sum { onto: Onto::There, column, stays: true };
+                            let sum = Sum { onto: Onto::There, column, stays: true, scales: scales.as_ref() };
                             self.on_tensor_cores(product.mma, op, &home, operands, sum)?;
                             c
                         }
-                        None => self.on_tensor_cores(product.mma, op, &home, operands, Sum::of(&c))?,
+                        None => {
+                            let sum = Sum { scales: scales.as_ref(), ..Sum::of(&c) };
+                            self.on_tensor_cores(product.mma, op, &home, operands, sum)?
+                        }
                     }
                 }
             }
@@ -104,6 +121,30 @@ impl<'c> Lowering<'_, 'c> {
             }
         };
         self.set_home(data.results[0], made)
+    }
+
+    /// The scales of a thread's rows as words of four groups of k each: for each four the words of all its rows.
+    fn scale_words(&self, op: Op, index: usize) -> Result<Vec<Registers<'c>>, Error> {
+        let value = self.func.op(op).operands[index];
+        let shape = self.func.ty(value).shape().ok_or_else(|| self.unsupported(op, "a scalar"))?;
+        let groups = shape.dims()[1].min(4) as usize;
+        let words = (shape.dims()[0] / 32).max(1) as usize;
+        let registers = self.registers(value, &scales(shape, self.options.num_warps))?;
+        let i32_type = self.context.i32_type();
+        // As text: LLVM would join bytes by words of which nothing defines a half, which is no fault but looks like one.
+        let pair = |low, high, selectors: &str| {
+            self.instruction(&format!("prmt.b32 $0, $1, $2, {selectors};"), "=r,r,r", i32_type.into(), &[low, high])
+        };
+        let word = |own: &[BasicValueEnum<'c>]| -> Result<BasicValueEnum<'c>, Error> {
+            let wide = |byte: &BasicValueEnum<'c>| self.builder.build_int_z_extend(byte.into_int_value(), i32_type, "");
+            let bytes = own.iter().map(|byte| Ok(wide(byte)?.into())).collect::<Result<Registers, Error>>()?;
+            Ok(match bytes[..] {
+                [a, b] => pair(a, b, "0x1140")?,
+                [a, b, c, d] => pair(pair(a, b, "0x1140")?, pair(c, d, "0x1140")?, "0x5410")?,
+                _ => bytes[0],
+            })
+        };
+        registers.chunks(words * groups).map(|part| part.chunks(groups).map(word).collect()).collect()
     }
 
     fn depth(&self, op: Op) -> u32 {
@@ -208,7 +249,7 @@ impl<'c> Lowering<'_, 'c> {
 
     /// An operand that the tensor cores read from `place`.
     fn placed_source(&self, op: Op, index: usize, place: Swizzled) -> Result<Source<'c>, Error> {
-        let value = self.func.op(op).operands[index];
+        let value = self.func.op(op).operands[factors(&self.func.op(op).kind)[index]];
         let from = self.layouts.staged(op, index).cloned();
         let from = from.ok_or_else(|| Error::Llvm("an operand of a product has no layout".to_owned()))?;
         let columns = from.shape.dims()[1];

@@ -16,7 +16,7 @@ use inkwell::values::{BasicValueEnum, IntValue, PointerValue};
 use super::{Lowering, Registers};
 use crate::compile::Error;
 use crate::compile::layout::{Layout, Major, Swizzled};
-use crate::compile::tensor::{Mma, block_rows};
+use crate::compile::tensor::{Mma, block_rows, scale_columns};
 use crate::tile::Value;
 
 /// Columns of an allocation at least.
@@ -45,12 +45,30 @@ pub(super) struct Sum<'a, 'c> {
     pub(super) column: u32,
     /// Whether nobody reads it before the next product.
     pub(super) stays: bool,
+    /// The scales of its operands, where they have them.
+    pub(super) scales: Option<&'a Scales<'c>>,
+}
+
+/// Scales of a and of b.
+pub(super) struct Scales<'c> {
+    /// The first of their columns: a's for every four groups of k, then b's.
+    pub(super) column: u32,
+    /// For every four groups of k, a word for each 32 rows.
+    pub(super) words: [Vec<Registers<'c>>; 2],
+}
+
+impl Scales<'_> {
+    /// Where those of a (b) for the groups from `k` on are, from the first of their columns.
+    fn column_of(&self, [m, n]: [u32; 2], right: bool, k: u32) -> u32 {
+        let (a, b) = (scale_columns(m), scale_columns(n));
+        if right { self.words[0].len() as u32 * a + k / 128 * b } else { k / 128 * a }
+    }
 }
 
 impl<'a, 'c> Sum<'a, 'c> {
     /// Onto `c`, for threads to read.
     pub(super) fn of(c: &'a [BasicValueEnum<'c>]) -> Self {
-        Self { onto: Onto::Registers(c), column: 0, stays: false }
+        Self { onto: Onto::Registers(c), column: 0, stays: false, scales: None }
     }
 }
 
@@ -77,15 +95,19 @@ fn descriptor(place: &Swizzled) -> u64 {
     field(place.leading(), 16) | field(place.stride(), 32) | 1 << 46 | swizzle(place.width) << 61
 }
 
-/// The instruction descriptor of a product of `rows` by `columns` in singles (PTX ISA, "Instruction descriptor").
-fn instruction(mma: Mma, [a, b]: [&Swizzled; 2], rows: u32, columns: u32) -> u32 {
-    let element = match mma.name {
-        "f16" => 0,
-        "bf16" => 1,
+/// The instruction descriptor of a product of `rows` by `columns` in singles (PTX ISA, "Instruction descriptor"). With scales bit 23
+/// says that they are powers of two, and bits 4, 5, 29 and 30 which byte of a word is those of `k`.
+fn instruction(mma: Mma, [a, b]: [&Swizzled; 2], [rows, columns]: [u32; 2], k: u32) -> u32 {
+    let element = |name: &str| match name {
+        "f16" | "e4m3" => 0,
+        "bf16" | "e5m2" => 1,
         _ => 2,
     };
     let turned = |place: &Swizzled| u32::from(place.major == Major::Rows);
-    1 << 4 | element << 7 | element << 10 | turned(a) << 15 | turned(b) << 16 | columns >> 3 << 17 | rows >> 4 << 24
+    let byte = k / 32 % 4;
+    let own = if mma.scaled { 1 << 23 | byte << 4 | byte << 29 } else { 1 << 4 };
+    let types = element(mma.name) << 7 | element(mma.right) << 10;
+    own | types | turned(a) << 15 | turned(b) << 16 | columns >> 3 << 17 | rows >> 4 << 24
 }
 
 /// A run of columns that a thread moves to or from some of its registers.
@@ -115,7 +137,8 @@ impl Moves {
         let per_column = if rows == 128 { 1 } else { 2 };
         let mut all = Vec::new();
         for block in 0..blocks {
-            let number = above.iter().enumerate().fold(0, |row, (bit, &basis)| row | (block as u32 >> bit & 1) * basis);
+            let number =
+                above.iter().enumerate().fold(0, |row, (bit, &basis)| row | ((block as u32 >> bit & 1) * basis));
             for part in (0..each).step_by(count) {
                 // A move of 16x256b takes eight columns with four registers of each of 32 lanes.
                 let column = part as u32 / per_column;
@@ -256,19 +279,26 @@ impl<'c> Lowering<'_, 'c> {
             }),
             Onto::There => false,
         };
-        let tensor = self.from_column(tensor, sum.column)?;
+        let whole = tensor;
+        let tensor = self.at_column(tensor, sum.column)?;
+        let is_put = matches!(sum.onto, Onto::Registers(_)) && !is_new;
         if let Onto::Registers(c) = sum.onto
-            && !is_new
+            && is_put
         {
             self.put_in_tensor_memory(tensor, home, c)?;
+        }
+        if let Some(scales) = sum.scales {
+            self.put_scales(whole, home, scales)?;
+        }
+        if is_put || sum.scales.is_some() {
             self.barrier()?;
         }
-        self.order_product(tensor, mma, home, operands, is_new)?;
+        self.order_product([whole, tensor], mma, home, operands, (is_new, sum.scales))?;
         self.wait_for_product(tensor)?;
         if sum.stays { Ok(Registers::new()) } else { self.get_from_tensor_memory(tensor, home) }
     }
 
-    fn from_column(&self, tensor: TensorMemory<'c>, column: u32) -> Result<TensorMemory<'c>, Error> {
+    fn at_column(&self, tensor: TensorMemory<'c>, column: u32) -> Result<TensorMemory<'c>, Error> {
         Ok(TensorMemory { first: self.builder.build_int_add(tensor.first, self.int(column), "")?, ..tensor })
     }
 
@@ -276,7 +306,7 @@ impl<'c> Lowering<'_, 'c> {
         let (Some(tensor), Some(home)) = (self.tensor, self.layouts.home(value)) else {
             return Err(Error::Llvm("a sum has no place in tensor memory".to_owned()));
         };
-        Ok((self.from_column(tensor, column)?, home.clone()))
+        Ok((self.at_column(tensor, column)?, home.clone()))
     }
 
     /// Before a loop: what it is to carry in tensor memory, from `column` on. A thread writes what it alone reads, and the first
@@ -297,35 +327,72 @@ impl<'c> Lowering<'_, 'c> {
         self.get_from_tensor_memory(tensor, &home)
     }
 
+    /// Puts scales into tensor memory: each of the first four warps fills its quarter, all of them alike.
+    fn put_scales(&mut self, tensor: TensorMemory<'c>, home: &Layout, scales: &Scales<'c>) -> Result<(), Error> {
+        let extents = [home.shape.dims()[0], home.shape.dims()[1]];
+        let mut of_warp = vec![32 << 16, 64 << 16];
+        of_warp.resize(home.warp.len(), 0);
+        let at = self.builder.build_int_add(tensor.first, self.combined(self.warp, &of_warp)?, "")?;
+        let is_first = self.builder.build_int_compare(IntPredicate::ULT, self.warp, self.int(4), "")?;
+        self.when((home.warp.len() > 2).then_some(is_first), |this| {
+            for right in [false, true] {
+                for (set, words) in scales.words[usize::from(right)].iter().enumerate() {
+                    let column = scales.column + scales.column_of(extents, right, 128 * set as u32);
+                    let count = words.len();
+                    let names: Vec<String> = (1..=count).map(|index| format!("${index}")).collect();
+                    let names = names.join(", ");
+                    let text = format!("tcgen05.st.sync.aligned.32x32b.x{count}.b32 [$0 + {column}], {{{names}}};");
+                    let mut args = vec![at.into()];
+                    args.extend(words);
+                    this.done_together(&text, &vec!["r"; count + 1].join(","), &args)?;
+                }
+            }
+            this.done_together("tcgen05.wait::st.sync.aligned;\n\ttcgen05.fence::before_thread_sync;", "", &[])
+        })
+    }
+
     /// One thread orders the product: all blocks of the sum at one step along k, then the next.
     fn order_product(
         &mut self,
-        tensor: TensorMemory<'c>,
+        [whole, tensor]: [TensorMemory<'c>; 2],
         mma: Mma,
         home: &Layout,
         [(a, a_place), (b, b_place)]: [(IntValue<'c>, Swizzled); 2],
-        is_new: bool,
+        (is_new, scales): (bool, Option<&Scales<'c>>),
     ) -> Result<(), Error> {
         let (m, n) = (home.shape.dims()[0], home.shape.dims()[1]);
         let rows = block_rows(m, n);
-        let kind = if mma.packed == 1 { "tf32" } else { "f16" };
-        let instruction = instruction(mma, [&a_place, &b_place], rows, n);
+        let kind = match (mma.packed, mma.scaled) {
+            (1, _) => "tf32",
+            (2, _) => "f16",
+            (_, false) => "f8f6f4",
+            (_, true) => "mxf8f6f4.block_scale.scale_vec::1X",
+        };
+        let instruction = |k: u32| instruction(mma, [&a_place, &b_place], [rows, n], k);
         let mut text = format!(
             "{{\n\t.reg .pred one, more;\n\t.reg .b64 a, b;\n\t.reg .b32 kind;\n\ttcgen05.fence::after_thread_sync;\n\t\
-             elect.sync _|one, -1;\n\tmov.b32 kind, {instruction};\n"
+             elect.sync _|one, -1;\n\tmov.b32 kind, {};\n",
+            instruction(0)
         );
         let mut adds = None;
         for k in (0..a_place.depth).step_by(mma.depth() as usize) {
+            if scales.is_some() && k > 0 {
+                let _ = writeln!(text, "\tmov.b32 kind, {};", instruction(k));
+            }
             for row in (0..m).step_by(rows as usize) {
                 let add = u32::from(k > 0 || !is_new);
                 if adds.replace(add) != Some(add) {
                     let _ = writeln!(text, "\tsetp.ne.b32 more, {add}, 0;");
                 }
                 let (a_at, b_at) = (a_place.byte(row, k) >> 4, b_place.byte(0, k) >> 4);
+                let of_scales = scales.map_or(String::new(), |scales| {
+                    let [a, b] = [false, true].map(|right| scales.column + scales.column_of([m, n], right, k));
+                    format!(" [$4 + {}], [$4 + {b}],", a + row / 32)
+                });
                 let _ = writeln!(
                     text,
                     "\tadd.s64 a, $1, {a_at};\n\tadd.s64 b, $2, {b_at};\n\t@one tcgen05.mma.cta_group::1.kind::{kind} \
-                     [$0 + {}], a, b, kind, more;",
+                     [$0 + {}], a, b, kind,{of_scales} more;",
                     row / rows * n
                 );
             }
@@ -341,7 +408,8 @@ impl<'c> Lowering<'_, 'c> {
                 args.push(this.with_address(at, descriptor(&place))?);
             }
             args.push(tensor.barrier.into());
-            this.done_together(&text, "r,l,l,r", &args)
+            args.push(whole.first.into());
+            this.done_together(&text, "r,l,l,r,r", &args)
         })
     }
 
