@@ -62,8 +62,9 @@ fn may_run_ahead(func: &Func, options: &Options) -> HashSet<Value> {
 
 /// Where `mma.sync` wants the operands of `op`, if it makes that.
 fn operands(func: &Func, options: &Options, op: Op) -> Option<[Layout; 2]> {
-    let mma = tensor_product(func, op)?;
     let data = func.op(op);
+    matches!(data.kind, OpKind::Dot { .. }).then_some(())?;
+    let mma = tensor_product(func, op)?;
     let [a, b] = [func.ty(data.operands[0]).shape()?, func.ty(data.operands[1]).shape()?];
     let product = Product::choose(mma, a, b, [Major::Depth; 2], options.arch, options.num_warps);
     matches!(product.engine, Engine::Warps(_)).then_some(())?;

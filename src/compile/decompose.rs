@@ -1,25 +1,29 @@
 //! Products that no instruction does as arithmetic and products that one does, as Triton does them.
 //!
-//! `tt.dot` of FP8 is one of halves: they hold FP8 exactly. In precision `bf16x3` or `bf16x6` singles are sums of two or three bfloats, whose products
+//! `tt.dot` of FP8 is one of halves, where the tensor cores do not take it from tensor memory: they hold FP8 exactly. In precision `bf16x3` or `bf16x6` singles are sums of two or three bfloats, whose products
 //! are added from the smallest; what became NaN before the largest (an infinity less itself) counts as zero, and c comes last.
 //!
-//! `tt.dot_scaled` is arithmetic and a product of bfloats, or of halves where a format is `fp16`.
+//! `tt.dot_scaled` with both scales of FP8, or FP4 as FP8 (which holds it exactly), is left to the tensor cores where they take it from tensor
+//! memory: a scale's byte is then 2 to it less 127, also byte 0, and 0xFF is NaN. Elsewhere it is arithmetic and a product of bfloats, or of
+//! halves where a format is `fp16`.
 //!
 //! Each operand becomes bfloat16 (exact for FP8) and is multiplied by its scale, 2 to the byte less 127, whose bits as a bfloat are the
 //! byte shifted by 7; so byte 0 gives 0.0 and not 2⁻¹²⁷, as in Triton. A scale of 0xFF gives NaN unless the operation says `fastMath`.
 
-use super::Error;
+use super::tensor::{takes_bytes, takes_scaled};
+use super::{Error, Options};
 use crate::tile::{
     Binary, Cast, FloatCompare, Func, InputPrecision, IntCompare, Op, OpKind, Rounding, Scalar, ScaledFormat, Shape,
     Type, Value, float_bits,
 };
 
 /// Rewrites every such product of `func`.
-pub(super) fn decompose(func: &mut Func) -> Result<(), Error> {
+pub(super) fn decompose(func: &mut Func, options: &Options) -> Result<(), Error> {
     for op in func.all_ops() {
-        match func.op(op).kind {
-            OpKind::DotScaled { .. } => Rewrite { func, op }.run()?,
-            OpKind::Dot { precision, .. } => Rewrite { func, op }.plain(precision)?,
+        let rewrite = Rewrite { func, op, options };
+        match rewrite.func.op(op).kind {
+            OpKind::DotScaled { .. } => rewrite.run()?,
+            OpKind::Dot { precision, .. } => rewrite.plain(precision)?,
             _ => {}
         }
     }
@@ -34,6 +38,7 @@ fn is_fp8(ty: Type) -> bool {
 struct Rewrite<'f> {
     func: &'f mut Func,
     op: Op,
+    options: &'f Options,
 }
 
 impl Rewrite<'_> {
@@ -63,6 +68,12 @@ impl Rewrite<'_> {
         let operands = self.func.op(self.op).operands.clone();
         let types: Vec<Type> = operands.iter().map(|&value| self.func.ty(value)).collect();
         if is_fp8(types[0]) && is_fp8(types[1]) {
+            if let ([m, k], [_, n]) = (self.shape(operands[0])?.dims(), self.shape(operands[1])?.dims())
+                && types[2].number() == Some(Scalar::F32)
+                && takes_bytes([*m, *k, *n], self.options.arch, self.options.num_warps)
+            {
+                return Ok(());
+            }
             for side in 0..2 {
                 let half = types[side].with_elem(Scalar::F16);
                 let widened = self.add(OpKind::FpToFp(None), &[operands[side]], half);
@@ -128,6 +139,25 @@ impl Rewrite<'_> {
         let b = next()?;
         let b_scale = if rhs_scale { Some(next()?) } else { None };
         let c = next()?;
+        if let (Some(a_scale), Some(b_scale)) = (a_scale, b_scale)
+            && self.takes_scaled([lhs, rhs], [a, b, c], [a_scale, b_scale])?
+        {
+            let a = if lhs == ScaledFormat::E2M1 { self.bytes_of_fp4(a, false)? } else { a };
+            let b = if rhs == ScaledFormat::E2M1 { self.bytes_of_fp4(b, true)? } else { b };
+            let op = self.func.op_mut(self.op);
+            let fp8 = |format| if format == ScaledFormat::E2M1 { ScaledFormat::E4M3 } else { format };
+            op.kind = OpKind::DotScaled {
+                lhs: fp8(lhs),
+                rhs: fp8(rhs),
+                lhs_scale,
+                rhs_scale,
+                fast_math,
+                lhs_k_pack,
+                rhs_k_pack,
+            };
+            op.operands = vec![a, a_scale, b, b_scale, c];
+            return Ok(());
+        }
         if !lhs_k_pack || !rhs_k_pack {
             return Err(self.unsupported("an operand that is not packed along k"));
         }
@@ -141,6 +171,60 @@ impl Rewrite<'_> {
         op.kind = OpKind::Dot { precision: InputPrecision::Ieee, max_imprecise: 0 };
         op.operands = vec![a, b, c];
         Ok(())
+    }
+
+    /// Whether the tensor cores take the scaled product from tensor memory.
+    fn takes_scaled(&self, formats: [ScaledFormat; 2], tiles: [Value; 3], scales: [Value; 2]) -> Result<bool, Error> {
+        let OpKind::DotScaled { lhs_k_pack: true, rhs_k_pack: true, .. } = self.func.op(self.op).kind else {
+            return Ok(false);
+        };
+        let [a, b, c] = tiles;
+        let types = [a, b].map(|value| self.func.ty(value));
+        let fits = formats.into_iter().zip(types).all(|(format, ty)| match format {
+            ScaledFormat::E4M3 => ty.number() == Some(Scalar::F8E4M3),
+            ScaledFormat::E5M2 => ty.number() == Some(Scalar::F8E5M2),
+            ScaledFormat::E2M1 => ty.number() == Some(Scalar::I8),
+            _ => false,
+        });
+        let (&[m, k], &[_, n]) = (self.shape(a)?.dims(), self.shape(b)?.dims()) else { return Ok(false) };
+        let k = if formats[0] == ScaledFormat::E2M1 { 2 * k } else { k };
+        let by_32 = |scale: Value| -> Result<bool, Error> {
+            Ok(self.func.ty(scale).number() == Some(Scalar::I8) && self.shape(scale)?.dims()[1] * 32 == k)
+        };
+        Ok(fits
+            && self.func.ty(c).number() == Some(Scalar::F32)
+            && by_32(scales[0])?
+            && by_32(scales[1])?
+            && takes_scaled([m, k, n], self.options.arch, self.options.num_warps))
+    }
+
+    /// FP4, two to a byte along k, as FP8 (e4m3): 0, 0.5, 1, 1.5, 2, 3, 4, 6. From 1 on the fraction's bit and the exponent's two lie as they do
+    /// there, the exponent less by 6; below it they do not.
+    fn bytes_of_fp4(&mut self, value: Value, right: bool) -> Result<Value, Error> {
+        let tile = |this: &Self, scalar: Scalar| Ok::<_, Error>(Type::Tile(this.shape(value)?, scalar.into()));
+        let (bytes, bits, fp8) = (tile(self, Scalar::I8)?, tile(self, Scalar::I1)?, tile(self, Scalar::F8E4M3)?);
+        let mut halves = Vec::new();
+        for low in [0_u64, 4] {
+            let with = |this: &mut Self, kind: Binary, of: Value, by: u64| {
+                let by = this.add(OpKind::Constant(by), &[], bytes);
+                this.add(OpKind::Binary(kind), &[of, by], bytes)
+            };
+            let code = with(self, Binary::ShrUI, value, low);
+            let size = with(self, Binary::AndI, code, 7);
+            let sign = with(self, Binary::AndI, code, 8);
+            let sign = with(self, Binary::ShlI, sign, 4);
+            let moved = with(self, Binary::ShlI, size, 2);
+            let mut made = with(self, Binary::AddI, moved, 0x30);
+            for (small, byte) in [(1, 0x30), (0, 0)] {
+                let small = self.add(OpKind::Constant(small), &[], bytes);
+                let is_small = self.add(OpKind::CmpI(IntCompare::Eq), &[size, small], bits);
+                let byte = self.add(OpKind::Constant(byte), &[], bytes);
+                made = self.add(OpKind::Select, &[is_small, byte, made], bytes);
+            }
+            let made = self.add(OpKind::Binary(Binary::OrI), &[made, sign], bytes);
+            halves.push(self.add(OpKind::Cast(Cast::ArithBitcast), &[made], fp8));
+        }
+        self.woven([halves[0], halves[1]], right)
     }
 
     /// FP4, two to a byte along k, the first in the low half. Sign, two bits of exponent, one of fraction: moved to the top of a float of 16
@@ -171,9 +255,16 @@ impl Rewrite<'_> {
             let factor = self.add(OpKind::Constant(factor), &[], tile(wide));
             halves.push(self.add(OpKind::Binary(Binary::MulF), &[small, factor], tile(wide)));
         }
+        self.woven([halves[0], halves[1]], right)
+    }
+
+    /// The elements of two tiles in turn along k.
+    fn woven(&mut self, halves: [Value; 2], right: bool) -> Result<Value, Error> {
+        let shape = self.shape(halves[0])?;
+        let wide = self.func.ty(halves[0]).number().ok_or_else(|| self.unsupported("addresses"))?;
         let (rows, columns) = (shape.dims()[0], shape.dims()[1]);
         let pairs = self.shaped(&[rows, columns, 2])?;
-        let joined = self.add(OpKind::Join, &[halves[0], halves[1]], Type::Tile(pairs, wide.into()));
+        let joined = self.add(OpKind::Join, &halves, Type::Tile(pairs, wide.into()));
         let reshape = OpKind::Reshape { allow_reorder: false, efficient_layout: false };
         if !right {
             let whole = self.shaped(&[rows, 2 * columns])?;

@@ -6,10 +6,10 @@
 //!
 //! What is here: arithmetic, comparisons, selections and conversions of every element type; functions of singles and doubles, and libdevice's of singles by name; ranges, views, joins and
 //! splits; loads and stores with masks; atomics; reductions, scans, gathers and histograms; `scf.for`, `scf.while`, `scf.if`, branches of the function
-//! body; inline assembly; FP8 (on Ampere by integer arithmetic); `tt.dot` by fused multiply-adds, `mma.sync` or `wgmma` (tf32, tf32x3, halves, and FP8 as
-//! halves), `tt.dot_scaled` as a product of 16-bit floats. What is not is refused by name ([`Error::Unsupported`]): block pointers (the simplifier
-//! makes addresses of them), tensor descriptors, assertions and prints, and calls:
-//! [`Program::inlined`](crate::tile::Program::inlined) makes one function of a kernel and what it calls.
+//! body; inline assembly; FP8 (on Ampere by integer arithmetic); `tt.dot` by fused multiply-adds, `mma.sync`, `wgmma` or `tcgen05.mma` (tf32, tf32x3,
+//! halves, and FP8: as halves but for `tcgen05`), `tt.dot_scaled` by `tcgen05.mma` with block scales or as a product of 16-bit floats. What is not is
+//! refused by name ([`Error::Unsupported`]): block pointers (the simplifier makes addresses of them), tensor descriptors, assertions and
+//! prints, and calls: [`Program::inlined`](crate::tile::Program::inlined) makes one function of a kernel and what it calls.
 
 mod anchor;
 mod assign;
@@ -20,6 +20,7 @@ mod lower;
 mod meta;
 mod pipeline;
 mod placed;
+mod resident;
 mod target;
 mod tensor;
 
@@ -135,7 +136,7 @@ pub fn compile(func: &Func, options: &Options) -> Result<Compiled, Error> {
     let source = func;
     let most = options.arch.max_shared_bytes();
     let mut func = func.clone();
-    decompose::decompose(&mut func)?;
+    decompose::decompose(&mut func, options)?;
     let func = &func;
     let axes = axis::AxisInfo::of(func);
     let context = inkwell::context::Context::create();

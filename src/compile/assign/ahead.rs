@@ -82,7 +82,7 @@ impl Assignment {
     fn placing(&self, func: &Func, axes: &AxisInfo, ahead: Ahead) -> Option<Side> {
         let operand = func.op(ahead.product).operands[ahead.operand];
         match &self.product(ahead.product)?.engine {
-            Engine::Groups(places) => {
+            Engine::Groups(places) | Engine::TensorMemory(places) => {
                 let held = self.home(operand)?;
                 Some(places[ahead.operand].store(held, |basis| coordinates(held.shape, basis, ahead.operand)))
             }

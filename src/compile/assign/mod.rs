@@ -16,9 +16,10 @@ use super::axis::{AxisInfo, is_argument};
 use super::layout::{Exchange, Layout, Major, Passage};
 use super::pipeline::Pipeline;
 use super::placed::{doubled, half, placed, plain, side_bit};
-use super::tensor::{Engine, Mma, Order, Product};
+use super::resident::residents;
+use super::tensor::{Engine, Mma, Order, Product, scales};
 use super::{Error, Options};
-use crate::tile::{Func, Op, OpKind, Region, Scalar, Shape, Type, Value};
+use crate::tile::{Func, InputPrecision, Op, OpKind, Region, Scalar, Shape, Type, Value};
 
 /// The layouts of every tile of a function.
 pub(super) struct Assignment {
@@ -41,6 +42,10 @@ pub(super) struct Assignment {
     ahead: HashSet<Op>,
     /// How their tiles come to the fragments of `mma.sync`.
     landings: HashMap<(Op, usize), Passage>,
+    /// Columns of tensor memory that products take.
+    tensor_columns: u32,
+    /// Products whose sum stays in tensor memory while a loop turns, and its first column there.
+    resident: HashMap<Op, u32>,
 }
 
 /// Words of an operand of a product that a thread may have in registers at once.
@@ -60,11 +65,15 @@ impl Assignment {
             pipelines: HashMap::new(),
             ahead: HashSet::new(),
             landings: HashMap::new(),
+            tensor_columns: 0,
+            resident: HashMap::new(),
         };
         // A loop's values have the layout of what it yields, which is known after its body: another round settles them.
         for _ in 0..3 {
             this.homes(func, axes, options, func.body())?;
         }
+        let resident = residents(func, &this.products, &|value| this.home(value));
+        (this.resident, this.tensor_columns) = resident;
         if options.num_stages > 1 {
             this.pipelines(func, axes);
         }
@@ -114,6 +123,23 @@ impl Assignment {
     /// How the product `op` is made on tensor cores; `None` where each thread makes its part alone.
     pub(super) fn product(&self, op: Op) -> Option<&Product> {
         self.products.get(&op)
+    }
+
+    /// Columns of tensor memory that the products take.
+    pub(super) fn tensor_columns(&self) -> u32 {
+        self.tensor_columns
+    }
+
+    /// The first column of the sum of the product `op`, where it stays in tensor memory while the loop around it turns.
+    pub(super) fn resident(&self, op: Op) -> Option<u32> {
+        self.resident.get(&op).copied()
+    }
+
+    /// The same for what the loop `op` carries at `index`.
+    pub(super) fn carried_resident(&self, func: &Func, op: Op, index: usize) -> Option<u32> {
+        let data = func.op(op);
+        let &end = ends(func, data.regions[0]).get(index)?;
+        func.def_op(end).and_then(|product| self.resident(product))
     }
 
     /// Which axis of an operand lies in a thread's registers, of those that may be contiguous in shared memory.
@@ -279,7 +305,7 @@ impl Assignment {
                     }
                 }
             }
-            OpKind::Dot { .. } => {
+            OpKind::Dot { .. } | OpKind::DotScaled { .. } => {
                 if let Type::Tile(shape, _) = func.ty(result) {
                     let home = match self.choose(func, options, op) {
                         Some(made) => made.sum(shape, options.num_warps),
@@ -316,7 +342,7 @@ impl Assignment {
 
     fn choose(&mut self, func: &Func, options: &Options, op: Op) -> Option<Product> {
         let mma = tensor_product(func, op)?;
-        let [a, b] = [0, 1].map(|index| func.op(op).operands[index]);
+        let [a, b] = factors(&func.op(op).kind).map(|index| func.op(op).operands[index]);
         let along = [self.major(func, a, true), self.major(func, b, false)];
         let shapes = [func.ty(a).shape()?, func.ty(b).shape()?];
         let mut made = Product::choose(mma, shapes[0], shapes[1], along, options.arch, options.num_warps);
@@ -444,18 +470,25 @@ impl Assignment {
                     self.want(operand, layout.clone());
                 }
             }
-            OpKind::Dot { .. } => {
+            OpKind::Dot { .. } | OpKind::DotScaled { .. } => {
                 let home = self.home(data.results[0]).cloned().expect("a product has a home");
-                if let Some(Product { engine: Engine::Groups(_), .. }) = self.product(op) {
-                    for (index, &operand) in data.operands[..2].iter().enumerate() {
-                        let from = self.home(operand).cloned().or_else(|| in_runs(func, options, operand, index == 0));
+                if let Some(Product { engine: Engine::Groups(_) | Engine::TensorMemory(_), .. }) = self.product(op) {
+                    for (side, index) in factors(&data.kind).into_iter().enumerate() {
+                        let operand = data.operands[index];
+                        let from = self.home(operand).cloned().or_else(|| in_runs(func, options, operand, side == 0));
                         let from = from.expect("a product reads tiles");
-                        if !self.reads_ahead(op, index) {
+                        if !self.reads_ahead(op, side) {
                             self.want(operand, from.clone());
                         }
-                        self.staged.insert((op, index), from);
+                        self.staged.insert((op, side), from);
                     }
-                    self.want(data.operands[2], home);
+                    if let OpKind::DotScaled { .. } = data.kind {
+                        for index in SCALES {
+                            let shape = func.ty(data.operands[index]).shape().expect("scales are tiles");
+                            self.want(data.operands[index], scales(shape, options.num_warps));
+                        }
+                    }
+                    self.want(data.operands[data.operands.len() - 1], home);
                     return Ok(());
                 }
                 let (a, b) = product_operands(func, self.product(op), op, &home);
@@ -512,7 +545,7 @@ pub(super) fn coordinates(shape: Shape, at: u32, index: usize) -> (u32, u32) {
 }
 
 /// The values that a region yields.
-fn ends(func: &Func, region: Region) -> Vec<Value> {
+pub(super) fn ends(func: &Func, region: Region) -> Vec<Value> {
     let last = func.region(region).blocks.last().and_then(|&block| func.block(block).ops.last());
     last.map(|&op| func.op(op).operands.clone()).unwrap_or_default()
 }
@@ -542,12 +575,26 @@ fn product(shape: Shape, options: &Options) -> Layout {
     Layout::blocked(shape, share, &order, options.num_warps)
 }
 
+/// The numbers of a product's operands a and b.
+pub(super) fn factors(kind: &OpKind) -> [usize; 2] {
+    // What is still scaled here has scales of both (`decompose`).
+    if matches!(kind, OpKind::DotScaled { .. }) { [0, 2] } else { [0, 1] }
+}
+
+/// The numbers of the operands of `tt.dot_scaled` that are scales.
+pub(super) const SCALES: [usize; 2] = [1, 3];
+
 /// The tensor cores' instruction for the product `op`, or `None` where there is none.
 pub(super) fn tensor_product(func: &Func, op: Op) -> Option<Mma> {
     let data = func.op(op);
-    let OpKind::Dot { precision, .. } = data.kind else { return None };
-    let ty = |index: usize| func.ty(data.operands[index]);
-    Mma::of(ty(0), ty(1), ty(2), precision)
+    matches!(data.kind, OpKind::Dot { .. } | OpKind::DotScaled { .. }).then_some(())?;
+    let [a, b] = factors(&data.kind).map(|index| func.ty(data.operands[index]));
+    let c = func.ty(data.operands[data.operands.len() - 1]);
+    match data.kind {
+        OpKind::Dot { precision, .. } => Mma::of(a, b, c, precision),
+        OpKind::DotScaled { .. } => Mma::of(a, b, c, InputPrecision::Ieee).map(|mma| Mma { scaled: true, ..mma }),
+        _ => None,
+    }
 }
 
 /// Where the operands of the product `op` must be for its part in `home`. Without tensor cores each thread makes its part alone: it has

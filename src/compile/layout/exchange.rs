@@ -249,7 +249,7 @@ mod tests {
                     all.extend([1, 2, 4, 8].map(|bytes| (from.clone(), to.clone(), bytes)));
                 }
                 for (packed, bytes) in [(1, 4), (2, 2)] {
-                    let mma = Mma { packed, name: "" };
+                    let mma = Mma { packed, name: "", right: "", scaled: false };
                     if dims[1] >= mma.depth() {
                         let columns = shape(&[dims[1], dims[0].max(8)]);
                         let sum = Mma::sum(shape(&[dims[0], columns.dims()[1]]), warps);

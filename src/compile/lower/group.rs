@@ -44,11 +44,16 @@ impl<'c> Lowering<'_, 'c> {
         let base = self.builder.build_ptr_to_int(base, self.context.i32_type(), "")?;
         let at = self.builder.build_int_add(base, start, "")?;
         let at = self.builder.build_int_add(at, self.combined(self.warp, of_group)?, "")?;
+        self.with_address(at, descriptor(place))
+    }
+
+    /// A matrix descriptor of what begins at the address `at` in shared memory.
+    pub(super) fn with_address(&self, at: IntValue<'c>, bits: u64) -> Result<BasicValueEnum<'c>, Error> {
         let at = self.builder.build_and(at, self.int(0x3fff << 4), "")?;
         let at = self.builder.build_right_shift(at, self.int(4), false, "")?;
         let wide = self.context.i64_type();
         let at = self.builder.build_int_z_extend(at, wide, "")?;
-        Ok(self.builder.build_or(at, wide.const_int(descriptor(place), false), "")?.into())
+        Ok(self.builder.build_or(at, wide.const_int(bits, false), "")?.into())
     }
 
     /// a·b + c: 64 rows of the sum at one step along k, then the next 64, then the next step. All of it is one text: nothing

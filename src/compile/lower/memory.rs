@@ -143,10 +143,26 @@ impl<'c> Lowering<'_, 'c> {
         effects: bool,
     ) -> Result<BasicValueEnum<'c>, Error> {
         let call = self.assembly_call(Some(result), text.to_owned(), constraints.to_owned(), args, effects)?;
-        let convergent = Attribute::get_named_enum_kind_id("convergent");
-        call.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(convergent, 0));
+        self.keep_together(call);
         let made = call.try_as_basic_value().basic();
         made.ok_or_else(|| Error::Llvm(format!("`{text}` has no result")))
+    }
+
+    /// The same of text that has effects on memory and no result.
+    pub(super) fn done_together(
+        &self,
+        text: &str,
+        constraints: &str,
+        args: &[BasicValueEnum<'c>],
+    ) -> Result<(), Error> {
+        let constraints = [constraints, "~{memory}"].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+        self.keep_together(self.assembly_call(None, text.to_owned(), constraints.join(","), args, true)?);
+        Ok(())
+    }
+
+    fn keep_together(&self, call: CallSiteValue<'c>) {
+        let convergent = Attribute::get_named_enum_kind_id("convergent");
+        call.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(convergent, 0));
     }
 
     /// An instruction without effects of one result, as text: `$0` is the result.

@@ -20,6 +20,7 @@ mod product;
 mod scan;
 mod scratch;
 mod sides;
+mod tensor_memory;
 
 use std::collections::HashMap;
 
@@ -39,6 +40,7 @@ use super::{Error, Options};
 use crate::tile::{Block, Elem, Func, Op, OpKind, Region, Scalar, Type, Value};
 
 use scratch::Scratch;
+use tensor_memory::TensorMemory;
 
 pub(super) use memory::{run_in, run_of};
 
@@ -77,6 +79,8 @@ struct Lowering<'a, 'c> {
     scratch: Scratch<'c>,
     /// Where operands of products lie that loads brought there ahead, in the turn at hand.
     landed: HashMap<(Op, usize), IntValue<'c>>,
+    /// Where products are made in tensor memory.
+    tensor: Option<TensorMemory<'c>>,
 }
 
 /// Calling convention of a kernel in LLVM.
@@ -136,7 +140,9 @@ pub(super) fn lower<'c>(
         warp,
         scratch,
         landed: HashMap::new(),
+        tensor: None,
     };
+    this.take_tensor_memory()?;
     this.body()?;
     this.link_functions()?;
     let shared = this.scratch.finish(context, &this.module, options.num_warps);
@@ -269,7 +275,10 @@ impl<'c> Lowering<'_, 'c> {
         let data = self.func.op(op);
         match &data.kind {
             OpKind::Yield | OpKind::Condition => Ok(()),
-            OpKind::Return => self.builder.build_return(None).map(drop).map_err(Into::into),
+            OpKind::Return => {
+                self.give_tensor_memory_back()?;
+                self.builder.build_return(None).map(drop).map_err(Into::into)
+            }
             OpKind::Branch => self.branch(op, 0, &data.operands),
             OpKind::CondBranch { then_args } => self.cond_branch(op, *then_args as usize),
             OpKind::For => self.for_loop(op),
@@ -277,7 +286,7 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::Load { boundary_check, .. } if boundary_check.is_empty() => self.load(op),
             OpKind::Store { boundary_check, .. } if boundary_check.is_empty() => self.store(op),
             OpKind::Reduce { axis } => self.reduce(op, *axis as usize),
-            OpKind::Dot { .. } => self.product(op),
+            OpKind::Dot { .. } | OpKind::DotScaled { .. } => self.product(op),
             OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. } => self.atomic(op),
             OpKind::Scan { axis, reverse } => self.scan(op, *axis as usize, *reverse),
             OpKind::Gather { axis, .. } => self.gather(op, *axis as usize),
@@ -531,6 +540,13 @@ impl<'c> Lowering<'_, 'c> {
         let (lower, upper, step) =
             (self.scalar(data.operands[0])?, self.scalar(data.operands[1])?, self.scalar(data.operands[2])?);
         let initial = self.carried(&data.operands[3..], &args[1..])?;
+        let resident: Vec<Option<u32>> =
+            (0..initial.len()).map(|index| self.layouts.carried_resident(self.func, op, index)).collect();
+        for (index, column) in resident.iter().enumerate() {
+            if let Some(column) = column {
+                self.settle_in_tensor_memory(*column, args[1 + index], &initial[index])?;
+            }
+        }
         let bounds = [lower, upper, step].map(BasicValueEnum::into_int_value);
         let mut ahead = self.start_ahead(op, bounds, &initial)?;
         let before = self.here();
@@ -578,7 +594,14 @@ impl<'c> Lowering<'_, 'c> {
         } else {
             self.scratch.set_all_busy();
         }
-        self.keep_phis(&data.results, &phis)
+        self.keep_phis(&data.results, &phis)?;
+        for (&result, column) in data.results.iter().zip(resident) {
+            if let Some(column) = column {
+                let made = self.fetch_from_tensor_memory(column, result)?;
+                self.set_home(result, made)?;
+            }
+        }
+        Ok(())
     }
 
     fn if_else(&mut self, op: Op) -> Result<(), Error> {

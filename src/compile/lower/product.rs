@@ -1,4 +1,4 @@
-//! `tt.dot`: by `mma.sync` or `wgmma` (`group`), or by fused multiply-adds where each thread makes its part of the product alone.
+//! `tt.dot`: by `mma.sync`, `wgmma` (`group`) or `tcgen05.mma` (`tensor_memory`), or by fused multiply-adds where each thread makes its part of the product alone.
 //!
 //! Sums run over k from the first, so the same input gives the same bits. `tf32` gives the bits of the singles to the tensor cores,
 //! which drop the low ones; `tf32x3` splits each single in two parts and adds the small products first, in the order of Triton 3.6:
@@ -11,11 +11,12 @@ use inkwell::FloatPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, IntValue};
 
+use super::tensor_memory::{Onto, Scales, Sum};
 use super::{Lowering, Registers, scratch};
 use crate::compile::Error;
-use crate::compile::assign::{coordinates, left_bits, product_operands, right_bits};
+use crate::compile::assign::{SCALES, coordinates, factors, left_bits, product_operands, right_bits};
 use crate::compile::layout::{Exchange, Layout, Side, Swizzled};
-use crate::compile::tensor::{Engine, Mma, Product};
+use crate::compile::tensor::{Engine, Mma, Product, scales};
 use crate::tile::{InputPrecision, Op, OpKind, Scalar};
 
 /// An operand of a product on tensor cores.
@@ -73,11 +74,14 @@ enum Part {
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn product(&mut self, op: Op) -> Result<(), Error> {
         let data = self.func.op(op);
-        let OpKind::Dot { precision, .. } = data.kind else { return Err(self.unsupported(op, "this form")) };
+        let precision = match data.kind {
+            OpKind::Dot { precision, .. } => precision,
+            _ => InputPrecision::Ieee,
+        };
         let Some(home) = self.layouts.home(data.results[0]).cloned() else {
             return Err(self.unsupported(op, "this form"));
         };
-        let c = self.registers(data.operands[2], &home)?;
+        let c = self.registers(data.operands[data.operands.len() - 1], &home)?;
         let made = match self.layouts.product(op).cloned() {
             Some(product) => {
                 let thrice = precision == InputPrecision::Tf32x3 && product.mma.packed == 1;
@@ -86,7 +90,29 @@ impl<'c> Lowering<'_, 'c> {
                     self.in_three(product.mma, op, &home, [&a, &b], &c)?
                 } else {
                     let operands = self.operands([(&a, Part::Whole), (&b, Part::Whole)])?;
-                    self.on_tensor_cores(product.mma, op, &home, operands, &c)?
+                    let resident = self.layouts.resident(op);
+                    let scales = if product.mma.scaled {
+                        let (m, n) = (home.shape.dims()[0], home.shape.dims()[1]);
+                        let column = if resident.is_some() { 0 } else { product.columns(m, n) };
+                        Some(Scales {
+                            column,
+                            words: [self.scale_words(op, SCALES[0])?, self.scale_words(op, SCALES[1])?],
+                        })
+                    } else {
+                        None
+                    };
+                    match resident {
+                        // The registers stand for the sum; the loop puts it there before, and reads it after.
+                        Some(column) => {
+                            let sum = Sum { onto: Onto::There, column, stays: true, scales: scales.as_ref() };
+                            self.on_tensor_cores(product.mma, op, &home, operands, sum)?;
+                            c
+                        }
+                        None => {
+                            let sum = Sum { scales: scales.as_ref(), ..Sum::of(&c) };
+                            self.on_tensor_cores(product.mma, op, &home, operands, sum)?
+                        }
+                    }
                 }
             }
             None => {
@@ -97,6 +123,30 @@ impl<'c> Lowering<'_, 'c> {
             }
         };
         self.set_home(data.results[0], made)
+    }
+
+    /// The scales of a thread's rows as words of four groups of k each: for each four the words of all its rows.
+    fn scale_words(&self, op: Op, index: usize) -> Result<Vec<Registers<'c>>, Error> {
+        let value = self.func.op(op).operands[index];
+        let shape = self.func.ty(value).shape().ok_or_else(|| self.unsupported(op, "a scalar"))?;
+        let groups = shape.dims()[1].min(4) as usize;
+        let words = (shape.dims()[0] / 32).max(1) as usize;
+        let registers = self.registers(value, &scales(shape, self.options.num_warps))?;
+        let i32_type = self.context.i32_type();
+        // As text: LLVM would join bytes by words of which nothing defines a half, which is no fault but looks like one.
+        let pair = |low, high, selectors: &str| {
+            self.instruction(&format!("prmt.b32 $0, $1, $2, {selectors};"), "=r,r,r", i32_type.into(), &[low, high])
+        };
+        let word = |own: &[BasicValueEnum<'c>]| -> Result<BasicValueEnum<'c>, Error> {
+            let wide = |byte: &BasicValueEnum<'c>| self.builder.build_int_z_extend(byte.into_int_value(), i32_type, "");
+            let bytes = own.iter().map(|byte| Ok(wide(byte)?.into())).collect::<Result<Registers, Error>>()?;
+            Ok(match bytes[..] {
+                [a, b] => pair(a, b, "0x1140")?,
+                [a, b, c, d] => pair(pair(a, b, "0x1140")?, pair(c, d, "0x1140")?, "0x5410")?,
+                _ => bytes[0],
+            })
+        };
+        registers.chunks(words * groups).map(|part| part.chunks(groups).map(word).collect()).collect()
     }
 
     fn depth(&self, op: Op) -> u32 {
@@ -171,7 +221,7 @@ impl<'c> Lowering<'_, 'c> {
     /// The operands of a product on tensor cores.
     fn sources(&mut self, product: &Product, op: Op, home: &Layout) -> Result<[Source<'c>; 2], Error> {
         match &product.engine {
-            Engine::Groups(places) => {
+            Engine::Groups(places) | Engine::TensorMemory(places) => {
                 let [a, b] = [0, 1].map(|index| self.placed_source(op, index, places[index]));
                 Ok([a?, b?])
             }
@@ -205,7 +255,7 @@ impl<'c> Lowering<'_, 'c> {
         let landed = self.landed.get(&(op, index)).copied();
         let registers = match landed {
             Some(_) => Registers::new(),
-            None => self.registers(self.func.op(op).operands[index], &way.from)?,
+            None => self.registers(self.func.op(op).operands[factors(&self.func.op(op).kind)[index]], &way.from)?,
         };
         Ok(Source { registers, way: Some(way), landed })
     }
@@ -218,7 +268,7 @@ impl<'c> Lowering<'_, 'c> {
         let from = self.layouts.staged(op, index).ok_or_else(none)?;
         let bytes = self.func.ty(self.func.op(op).operands[index]).number().map_or(8, Scalar::bytes);
         match &product.engine {
-            Engine::Groups(places) => {
+            Engine::Groups(places) | Engine::TensorMemory(places) => {
                 let store = places[index].store(from, |basis| coordinates(from.shape, basis, index));
                 Ok((store, places[index].size(), Swizzled::ALIGN))
             }
@@ -231,9 +281,9 @@ impl<'c> Lowering<'_, 'c> {
 
     /// An operand that the tensor cores read from `place`.
     fn placed_source(&self, op: Op, index: usize, place: Swizzled) -> Result<Source<'c>, Error> {
-        let value = self.func.op(op).operands[index];
+        let value = self.func.op(op).operands[factors(&self.func.op(op).kind)[index]];
         let from = self.layouts.staged(op, index).cloned();
-        let from = from.ok_or_else(|| Error::Llvm("an operand of wgmma has no layout".to_owned()))?;
+        let from = from.ok_or_else(|| Error::Llvm("an operand of a product has no layout".to_owned()))?;
         let store = place.store(&from, |basis| coordinates(from.shape, basis, index));
         let scalar = self.func.ty(value).number().unwrap_or(Scalar::I64);
         self.on_its_way(op, index, Way { from, store, scalar, to: Place::TensorCores(place) })
@@ -302,7 +352,7 @@ impl<'c> Lowering<'_, 'c> {
                 let members = first * packed..(first + count) * packed;
                 members.map(|register| self.staged_register(staged, register as u32)).collect::<Result<_, _>>()?
             }
-            Operand::Placed(..) => return Err(Error::Llvm("mma.sync of an operand of wgmma".to_owned())),
+            Operand::Placed(..) => return Err(Error::Llvm("mma.sync of an operand that is placed".to_owned())),
         };
         self.words(&elements, packed)
     }
@@ -324,18 +374,22 @@ impl<'c> Lowering<'_, 'c> {
 
     /// a·b + c.
     fn on_tensor_cores(
-        &self,
+        &mut self,
         mma: Mma,
         op: Op,
         home: &Layout,
         operands: [Operand<'c>; 2],
-        c: &[BasicValueEnum<'c>],
+        sum: Sum<'_, 'c>,
     ) -> Result<Registers<'c>, Error> {
-        match operands {
-            [Operand::Placed(a, a_place), Operand::Placed(b, b_place)] => {
+        match (operands, self.tensor, sum.onto) {
+            ([Operand::Placed(a, a_place), Operand::Placed(b, b_place)], Some(tensor), _) => {
+                self.in_tensor_memory(tensor, mma, home, [(a, a_place), (b, b_place)], sum)
+            }
+            ([Operand::Placed(a, a_place), Operand::Placed(b, b_place)], None, Onto::Registers(c)) => {
                 self.by_groups(mma, home, [(a, a_place), (b, b_place)], c)
             }
-            operands => self.by_warps(mma, op, home, operands, c),
+            (operands, _, Onto::Registers(c)) => self.by_warps(mma, op, home, operands, c),
+            (_, _, Onto::There) => Err(Error::Llvm("a sum is not in registers".to_owned())),
         }
     }
 
@@ -410,14 +464,18 @@ impl<'c> Lowering<'_, 'c> {
         c: &[BasicValueEnum<'c>],
     ) -> Result<Registers<'c>, Error> {
         let zero = self.context.f32_type().const_zero();
+        let in_tensor_memory =
+            matches!(self.layouts.product(op), Some(Product { engine: Engine::TensorMemory(_), .. }));
         // What goes through shared memory is put there anew for each product: both parts at once would not fit.
-        let mut product = |parts: [Part; 2], c: &[BasicValueEnum<'c>]| {
+        let mut product = |parts: [Part; 2], sum: Sum<'_, 'c>| {
             let operands = self.operands([(a, parts[0]), (b, parts[1])])?;
-            self.on_tensor_cores(mma, op, home, operands, c)
+            self.on_tensor_cores(mma, op, home, operands, sum)
         };
         let none = vec![zero.into(); c.len()];
-        let small = product([Part::Low, Part::High], &none)?;
-        let small = product([Part::High, Part::Low], &small)?;
+        let first = Sum { stays: in_tensor_memory, ..Sum::of(&none) };
+        let small = product([Part::Low, Part::High], first)?;
+        let second = Sum { onto: if in_tensor_memory { Onto::There } else { Onto::Registers(&small) }, ..Sum::of(&[]) };
+        let small = product([Part::High, Part::Low], second)?;
         let small = small
             .into_iter()
             .map(|value| {
@@ -427,7 +485,7 @@ impl<'c> Lowering<'_, 'c> {
             })
             .collect::<Result<Vec<_>, Error>>()?;
         let operands = self.operands([(a, Part::High), (b, Part::High)])?;
-        let all = self.on_tensor_cores(mma, op, home, operands, &small)?;
+        let all = self.on_tensor_cores(mma, op, home, operands, Sum::of(&small))?;
         all.into_iter()
             .zip(c)
             .map(|(value, &c)| {

@@ -1,6 +1,8 @@
 //! Shared memory that tiles pass through on their way to other threads: a part of each warp alone, and one of the program.
 //!
-//! How much each needs is known when all is lowered: until then two calls of functions that nothing defines stand for the sizes.
+//! What is kept all the while ([`Scratch::kept`]) comes after both.
+//!
+//! How much each needs is known when all is lowered: until then calls of functions that nothing defines stand for the sizes.
 
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -39,6 +41,9 @@ pub(super) struct Scratch<'c> {
     pub(super) program: IntValue<'c>,
     /// The bytes of each warp's part.
     warp: IntValue<'c>,
+    /// The first byte that is kept.
+    kept: IntValue<'c>,
+    kept_bytes: u32,
     busy: Busy,
     /// What is taken and not yet behind a barrier.
     writing: Vec<(u32, u32)>,
@@ -68,6 +73,8 @@ impl<'c> Scratch<'c> {
             warp: size("tilewright.warp")?,
             buffers: size("tilewright.buffers")?,
             buffer_bytes: 0,
+            kept: size("tilewright.kept")?,
+            kept_bytes: 0,
             busy: Busy(Vec::new()),
             writing: Vec::new(),
             taken: 0,
@@ -75,6 +82,13 @@ impl<'c> Scratch<'c> {
             program_align: ALIGN,
             warp_bytes: 0,
         })
+    }
+
+    /// Takes `bytes` that no exchange ever uses: the first of them.
+    pub(super) fn keep(&mut self, bytes: u32) -> (IntValue<'c>, u32) {
+        let start = self.kept_bytes;
+        self.kept_bytes += bytes.next_multiple_of(ALIGN);
+        (self.kept, start)
     }
 
     /// Takes `bytes` of each warp's part: the bytes that a warp has.
@@ -139,12 +153,14 @@ impl<'c> Scratch<'c> {
     /// Puts the sizes in, and tells the sum.
     pub(super) fn finish(self, context: &'c Context, module: &Module<'c>, num_warps: u32) -> u32 {
         let start = (self.warp_bytes * num_warps).next_multiple_of(self.program_align);
-        let buffers =
-            if self.buffer_bytes > 0 { (start + self.program_bytes).next_multiple_of(BUFFER_ALIGN) } else { 0 };
         self.memory.set_alignment(self.program_align);
+        let kept = start + self.program_bytes;
+        let end = kept + self.kept_bytes;
+        let buffers = if self.buffer_bytes > 0 { end.next_multiple_of(BUFFER_ALIGN) } else { 0 };
         for (value, name, bytes) in [
             (self.program, "tilewright.program", start),
             (self.warp, "tilewright.warp", self.warp_bytes),
+            (self.kept, "tilewright.kept", kept),
             (self.buffers, "tilewright.buffers", buffers),
         ] {
             value.replace_all_uses_with(context.i32_type().const_int(bytes.into(), false));
@@ -156,7 +172,7 @@ impl<'c> Scratch<'c> {
                 unsafe { function.delete() };
             }
         }
-        (start + self.program_bytes).max(buffers + self.buffer_bytes)
+        end.max(buffers + self.buffer_bytes)
     }
 }
 
