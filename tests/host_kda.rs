@@ -74,6 +74,10 @@ impl<T: Number, B: Number> Problem<T, B> {
                 g[(first + token) * pitch + at] = before - random.random_range(0.0..0.2_f32);
             }
         }
+        Self::of(shape, (q, k), g, beta)
+    }
+
+    fn of(shape: Shape, (q, k): (Vec<T>, Vec<T>), g: Vec<f32>, beta: Vec<B>) -> Self {
         let wide = |values: &[T]| -> Vec<f32> { values.iter().map(|value| value.value()).collect() };
         let (wide_q, wide_k) = (wide(&q), wide(&k));
         let wide_beta: Vec<f32> = beta.iter().map(|value| value.value()).collect();
@@ -242,6 +246,28 @@ fn other_types_are_compiled() {
     let options = Options { precision: Precision::Ieee, ..Options::default() };
     Problem::<f16, bf16>::new(shape.clone(), 60).check(&Options { io: DType::Fp16, beta: DType::Bf16, ..options });
     Problem::<f32, f16>::new(shape, 61).check(&Options { io: DType::Fp32, beta: DType::Fp16, ..options });
+}
+
+/// One key again and again, which hardly decays: A is 1 everywhere, and its powers, of which a series would be made, reach 6435 and
+/// cancel. One sub-chunk of singles, so that what is seen is the error of its inverse alone: a product in three parts drops 2⁻²² of each term,
+/// and no entry is the sum of more than 16 terms below 1 in size, six products one after the other.
+#[cfg(feature = "llvm")]
+#[test]
+fn repeated_keys_are_inverted_in_singles_precision() {
+    let shape = Shape::fixed(1, 16, 1, 64);
+    let key = |at: usize| if (at % 64).is_multiple_of(3) { 0.2 } else { -0.1_f32 };
+    let norm = (0..64).map(|at| key(at) * key(at)).sum::<f32>().sqrt();
+    let keys: Vec<f32> = (0..shape.elements_qk()).map(|at| key(at) / norm).collect();
+    let g: Vec<f32> = (0..shape.elements_g()).map(|at| -1e-3 * (at / 64) as f32).collect();
+    let beta = vec![1.0_f32; shape.elements_beta()];
+    let problem = Problem::<f32, f32>::of(shape, (keys.clone(), keys), g, beta);
+    for precision in [Precision::Tf32, Precision::Tf32x3, Precision::Ieee] {
+        let (_, akk) = problem.solve(&Options { precision, io: DType::Fp32, ..Options::default() });
+        for (at, &right) in problem.right.akk.iter().enumerate().filter(|(at, _)| at % 64 < 16 && at % 64 <= at / 64) {
+            let error = (f64::from(akk[at]) - right).abs();
+            assert!(error <= 6.0 * 16.0 * 2_f64.powi(-22), "{precision:?}: off by {error:e} at {at}");
+        }
+    }
 }
 
 #[cfg(not(feature = "llvm"))]

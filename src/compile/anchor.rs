@@ -11,7 +11,7 @@ use super::assign::tensor_product;
 use super::axis::AxisInfo;
 use super::layout::{Layout, Major};
 use super::lower::run_of;
-use super::pipeline;
+use super::pipeline::{self, Stages};
 use super::tensor::{Engine, Mma, Order, Product};
 use crate::tile::{Elem, Func, Op, OpKind, Scalar, Value};
 
@@ -23,9 +23,9 @@ const SECTOR: u32 = 32;
 const ACCESS: u32 = 16;
 
 /// The layouts of the loads of `func` that products decide.
-pub(super) fn anchors(func: &Func, axes: &AxisInfo, options: &Options) -> HashMap<Value, Layout> {
+pub(super) fn anchors(func: &Func, axes: &AxisInfo, options: &Options, stages: Stages) -> HashMap<Value, Layout> {
     let mut made = HashMap::new();
-    let ahead = may_run_ahead(func, options);
+    let ahead = may_run_ahead(func, stages);
     func.walk(&mut |op| {
         let Some([a, b]) = operands(func, options, op) else { return };
         let data = func.op(op);
@@ -44,16 +44,11 @@ pub(super) fn anchors(func: &Func, axes: &AxisInfo, options: &Options) -> HashMa
 }
 
 /// The tiles that `cp.async` brings to their product: those need not be where it wants them.
-fn may_run_ahead(func: &Func, options: &Options) -> HashSet<Value> {
+fn may_run_ahead(func: &Func, stages: Stages) -> HashSet<Value> {
     let mut found = HashSet::new();
-    if options.num_stages == 1 {
-        return found;
-    }
     let uses = func.use_counts();
     func.walk(&mut |op| {
-        if func.op(op).kind == OpKind::For
-            && let Some(pipeline) = pipeline::of_loop(func, op, &uses, |_| true)
-        {
+        if let Some(pipeline) = pipeline::of_loop(func, op, &uses, stages, |_| true) {
             found.extend(pipeline.loads.iter().map(|ahead| func.result(ahead.load)));
         }
     });
@@ -109,4 +104,41 @@ fn is_whole(func: &Func, axes: &AxisInfo, value: Value, along: usize) -> bool {
     let bytes = func.ty(pointer).elem().and_then(Elem::pointee).map_or(1, Scalar::bytes);
     let run = RUN.min(func.ty(value).shape().map_or(1, |shape| shape.dims()[along]) / 4);
     run_of(func, axes, pointer, along) >= run.min(ACCESS / bytes) && 4 * run * bytes >= SECTOR
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compile::{Options, compile};
+    use crate::ptx::Arch;
+    use crate::tile::Scalar::{Bf16, F32};
+    use crate::tile::build::KernelBuilder;
+    use crate::tile::simplify::simplify;
+
+    /// What one warp makes of 16×k by its transpose, both computed of loads: of two types, one turned.
+    fn product(k: u32, num_warps: u32) -> String {
+        let t = KernelBuilder::new("product");
+        let (a, g, c) = (t.pointer("a", Bf16), t.pointer("g", F32), t.pointer("c", F32));
+        let (rows, columns) = (t.arange(0, 16).col(), t.arange(0, k as i32).row());
+        let at = rows * k + columns;
+        let (x, gate) = (t.load(a + at).to(F32), t.load(g + at));
+        let sum = t.dot(x * gate.exp2(), (x * (-gate).exp2()).trans());
+        t.store(c + rows * 16 + t.arange(0, 16).row(), sum);
+        let mut func = t.finish().unwrap();
+        simplify(&mut func);
+        compile(&func, &Options { num_warps, ..Options::new(Arch::Sm90a) }).unwrap().ptx
+    }
+
+    #[test]
+    fn one_warp_multiplies_what_it_loads_without_an_exchange() {
+        for k in [16, 32] {
+            let ptx = product(k, 1);
+            // The sum alone is brought to where it is stored.
+            let before = ptx.rfind("mma.sync").unwrap();
+            assert!(!ptx[..before].contains("st.shared"), "k = {k}: {ptx}");
+        }
+        // Wider rows, or more warps of which all need all of it: loads are as memory has it.
+        for (k, num_warps) in [(64, 4), (16, 4)] {
+            assert!(product(k, num_warps).contains("ld.shared"));
+        }
+    }
 }

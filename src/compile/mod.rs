@@ -34,8 +34,8 @@ pub struct Options {
     pub arch: Arch,
     /// Warps of a program (CTA): a power of two, 1 to 32.
     pub num_warps: u32,
-    /// Stages of a loop's loads that only a product reads: they run one less turns ahead of their use, as shared memory has room.
-    /// At least 1, which is not ahead.
+    /// Stages of the loads of a loop that only a product reads: these run one turn less ahead of their use, as shared memory has room. At least 1,
+    /// which is not ahead. A loop may say another number itself (`tt.num_stages`, of `tl.range`).
     pub num_stages: u32,
 }
 
@@ -140,19 +140,18 @@ pub fn compile(func: &Func, options: &Options) -> Result<Compiled, Error> {
     let func = &func;
     let axes = axis::AxisInfo::of(func);
     let context = inkwell::context::Context::create();
-    // As many of the stages as shared memory has room for.
-    let mut stages = options.num_stages;
+    // As many stages of loops' loads as shared memory has room for.
+    let mut most_stages = u32::MAX;
     loop {
-        let within = Options { num_stages: stages, ..*options };
-        let layouts = assign::Assignment::of(func, &axes, &within)?;
-        let lowered = lower::lower(&context, func, &axes, &layouts, &within)?;
+        let layouts = assign::Assignment::of(func, &axes, options, most_stages)?;
+        let lowered = lower::lower(&context, func, &axes, &layouts, options)?;
         if lowered.shared <= most {
             let ptx = target::emit(&lowered.module, options)?;
             return Ok(Compiled { ptx, meta: meta::of(source, options, lowered.shared), options: *options });
         }
-        if stages == 1 || !layouts.is_pipelined() {
+        let Some(stages) = layouts.most_stages() else {
             return Err(Error::Shared { needed: lowered.shared, most, arch: options.arch });
-        }
-        stages -= 1;
+        };
+        most_stages = stages - 1;
     }
 }

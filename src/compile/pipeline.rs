@@ -19,6 +19,8 @@ pub(super) struct Pipeline {
     pub(super) slice: Vec<Op>,
     /// The places, among what the loop carries, of the values that the slice needs.
     pub(super) carried: Vec<usize>,
+    /// Buffers that the turns use one after the other: loads are a turn less ahead.
+    pub(super) stages: u32,
 }
 
 /// A load that runs ahead, and who reads it.
@@ -30,9 +32,37 @@ pub(super) struct Ahead {
     pub(super) operand: usize,
 }
 
-/// The loads of the loop `op` that may run ahead, if `serves` says so too, with what they need.
-pub(super) fn of_loop(func: &Func, op: Op, uses: &[u32], serves: impl Fn(Ahead) -> bool) -> Option<Pipeline> {
+/// How many stages the loads of loops have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stages {
+    /// Where the loop itself does not say.
+    pub(super) usual: u32,
+    /// What there is room for.
+    pub(super) most: u32,
+}
+
+impl Stages {
+    /// Of the loop `op`: `tt.num_stages` is what `tl.range` was told.
+    fn of(self, func: &Func, op: Op) -> u32 {
+        let own = func.op(op).attributes.get("tt.num_stages");
+        let own = own.and_then(|text| text.split_whitespace().next()?.parse().ok());
+        own.unwrap_or(self.usual).min(self.most)
+    }
+}
+
+/// The loads of the loop `op` that may run ahead, if `serves` says so too, with what they need. `None` for what is no loop.
+pub(super) fn of_loop(
+    func: &Func,
+    op: Op,
+    uses: &[u32],
+    stages: Stages,
+    serves: impl Fn(Ahead) -> bool,
+) -> Option<Pipeline> {
     let data = func.op(op);
+    let stages = stages.of(func, op);
+    if data.kind != OpKind::For || stages < 2 {
+        return None;
+    }
     let body = func.region(data.regions[0]).blocks[0];
     let mut writes = false;
     func.walk_region(data.regions[0], &mut |op| writes |= has_effect(&func.op(op).kind));
@@ -68,7 +98,7 @@ pub(super) fn of_loop(func: &Func, op: Op, uses: &[u32], serves: impl Fn(Ahead) 
     }
     let ops = body.ops.iter().copied().filter(|op| slice.needed.contains(op)).collect();
     slice.carried.sort_unstable();
-    Some(Pipeline { loads, slice: ops, carried: slice.carried })
+    Some(Pipeline { loads, slice: ops, carried: slice.carried, stages })
 }
 
 /// Whether others see what it does.
@@ -136,67 +166,5 @@ impl Slice<'_> {
                     | OpKind::Trans { .. }
             );
         is_pure && (!self.needed.insert(op) || data.operands.clone().into_iter().all(|operand| self.takes(operand)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::compile::{Compiled, Options, compile};
-    use crate::ptx::Arch;
-    use crate::tile::Scalar::{F16, F32, I32};
-    use crate::tile::build::{Dot, KernelBuilder, boundary};
-    use crate::tile::simplify::simplify;
-
-    /// A product over `k` in steps of 64, which writes its sum at each step if `writes`.
-    fn product(side: u32, writes: bool, arch: Arch, num_stages: u32) -> Compiled {
-        let t = KernelBuilder::new("product");
-        let (a, b, c) = (t.pointer("a", F16), t.pointer("b", F16), t.pointer("c", F32));
-        let k = t.scalar_by_16("k", I32);
-        let a = t.make_block_ptr(a, (side, k), (k, 1), (0, 0), &[side, 64], &[1, 0]);
-        let b = t.make_block_ptr(b, (side, k), (k, 1), (0, 0), &[side, 64], &[1, 0]);
-        let out = || t.make_block_ptr(c, (side, side), (side, 1), (0, 0), &[side, side], &[1, 0]);
-        let zeros = t.zeros(&[side, side], F32);
-        let [_, _, sum] = t.range(0, k, 64, [a, b, zeros], |_, [a, b, sum]| {
-            let [x, y] = [a, b].map(|block| t.load_with(block, boundary(&[0, 1])));
-            let sum = t.dot_with(x, y.trans(), Dot::onto(sum));
-            if writes {
-                t.store_with(out(), sum, boundary(&[0, 1]));
-            }
-            [a.advance((0, 64)), b.advance((0, 64)), sum]
-        });
-        t.store_with(out(), sum, boundary(&[0, 1]));
-        let mut func = t.finish().unwrap();
-        simplify(&mut func);
-        compile(&func, &Options { num_stages, ..Options::new(arch) }).unwrap()
-    }
-
-    #[test]
-    fn loads_are_ahead_by_the_stages_that_are_asked_for() {
-        for arch in Arch::ALL {
-            assert!(!product(64, false, arch, 1).ptx.contains("cp.async"));
-            for stages in [2, 3, 4] {
-                let made = product(64, false, arch, stages);
-                assert!(made.ptx.contains(&format!("cp.async.wait_group {};", stages - 2)), "{arch:?}, {stages}");
-                assert_eq!(made.ptx.matches("cp.async.commit_group").count() as u32, stages, "{arch:?}, {stages}");
-            }
-        }
-    }
-
-    #[test]
-    fn no_load_overtakes_a_write() {
-        for arch in Arch::ALL {
-            assert!(!product(64, true, arch, 3).ptx.contains("cp.async"));
-        }
-    }
-
-    /// 32 KB a stage: 16 do not fit anywhere.
-    #[test]
-    fn there_are_as_many_stages_as_have_room() {
-        for arch in Arch::ALL {
-            let made = product(128, false, arch, 16);
-            let stages = made.ptx.matches("cp.async.commit_group").count() as u32;
-            assert!((3..8).contains(&stages), "{arch:?}: {stages}");
-            assert!(made.meta.shared <= arch.max_shared_bytes());
-        }
     }
 }

@@ -50,9 +50,7 @@ pub(super) enum Engine {
 /// Rows of the sum that one `wgmma` makes.
 pub(super) const GROUP_ROWS: u32 = 64;
 
-/// Columns of the sum that one `wgmma` makes at most.
-const GROUP_COLUMNS: u32 = 256;
-/// Numbers of the sum in a thread's registers at most.
+/// Numbers of the sum in a thread's registers at most: two of 64×128, or one of 64×256, which is the widest that `wgmma` makes.
 const GROUP_SUMS: u32 = 128;
 
 /// Which bits of k the places of a fragment have. A sum over k may be made in any order, if both operands agree on it: one in which a
@@ -315,12 +313,11 @@ impl Mma {
         while warp.len() < num_warps.trailing_zeros() as usize {
             warp.push(rows.next().or_else(|| cols.pop())?);
         }
-        let columns = 8 << cols.len();
         let mut reg = vec![1, 8 * n];
         reg.extend(cols);
         reg.extend(rows);
         // More would not stay in registers while the product is made.
-        let fits = columns <= GROUP_COLUMNS && 1 << reg.len() <= GROUP_SUMS;
+        let fits = 1 << reg.len() <= GROUP_SUMS;
         fits.then_some(Layout { shape, reg, lane: vec![2, 4, n, 2 * n, 4 * n], warp })
     }
 
@@ -400,6 +397,28 @@ mod tests {
         assert_eq!(tensor_sum(32, 64, 4), None);
         assert_eq!(tensor_sum(64, 64, 2), None);
         assert_eq!(tensor_sum(512, 256, 4), None);
+    }
+
+    /// Every element is in one place, and each group of four warps has whole blocks of 64 rows, 16 to a warp.
+    #[test]
+    fn sums_of_groups_are_where_wgmma_puts_them() {
+        let mma = Mma { packed: 2, name: "f16", right: "f16", scaled: false };
+        for (m, n, warps) in [(64, 8, 4), (64, 64, 8), (128, 128, 4), (128, 128, 8), (128, 16, 16), (64, 256, 4)] {
+            let layout = mma.group_sum(m, n, warps).unwrap();
+            let mut seen = vec![false; (m * n) as usize];
+            for warp in 0..warps {
+                for (lane, reg) in (0..32).flat_map(|lane| (0..layout.registers()).map(move |reg| (lane, reg))) {
+                    let index = layout.index(reg, lane, warp);
+                    assert!(!std::mem::replace(&mut seen[index as usize], true), "{m}x{n}, {warps} warps: {index}");
+                    assert_eq!(index / n % GROUP_ROWS, 16 * (warp % 4) + lane / 4 + 8 * (reg / 2 % 2));
+                }
+            }
+            assert!(seen.into_iter().all(|seen| seen));
+        }
+        // Too few rows; too few warps; no column for the last group; more than stays in registers.
+        for (m, n, warps) in [(32, 64, 4), (64, 64, 2), (64, 8, 8), (128, 256, 4), (64, 512, 4)] {
+            assert_eq!(mma.group_sum(m, n, warps), None, "{m}x{n}, {warps} warps");
+        }
     }
 
     #[test]

@@ -2,11 +2,27 @@
 
 use super::{Assignment, coordinates, product_operands};
 use crate::compile::axis::AxisInfo;
-use crate::compile::layout::{Exchange, Passage, Side};
+use crate::compile::layout::{Exchange, Passage, Side, Swizzled};
 use crate::compile::lower::run_in;
-use crate::compile::pipeline::{self, Ahead, Pipeline};
+use crate::compile::pipeline::{self, Ahead, Pipeline, Stages};
 use crate::compile::tensor::Engine;
-use crate::tile::{Func, InputPrecision, Op, OpKind, Scalar};
+use crate::tile::{CacheModifier, Func, InputPrecision, Op, OpKind};
+
+/// How a load that runs ahead brings an operand to its product.
+#[derive(Clone, Debug)]
+pub(in crate::compile) struct Landing {
+    /// The load.
+    load: Op,
+    /// How threads write the operand's place, an access of several copies where global memory has shorter runs.
+    pub(in crate::compile) store: Side,
+    /// Elements of a copy.
+    pub(in crate::compile) run: u32,
+    /// The bytes of the place, and what it begins at a multiple of.
+    pub(in crate::compile) bytes: u32,
+    pub(in crate::compile) align: u32,
+    /// How threads read it, for `mma.sync`.
+    pub(in crate::compile) read: Option<Side>,
+}
 
 impl Assignment {
     /// The loads of the loop `op` that run ahead.
@@ -14,37 +30,30 @@ impl Assignment {
         self.pipelines.get(&op)
     }
 
-    /// Whether any loop has loads that run ahead.
-    pub(in crate::compile) fn is_pipelined(&self) -> bool {
-        !self.pipelines.is_empty()
-    }
-
-    /// Whether the load that is operand `index` of the product `op` runs ahead.
-    pub(super) fn reads_ahead(&self, op: Op, index: usize) -> bool {
-        let mut all = self.pipelines.values().flat_map(|pipeline| &pipeline.loads);
-        all.any(|ahead| ahead.product == op && ahead.operand == index)
+    /// The most stages that a loop has; `None` where no load runs ahead.
+    pub(in crate::compile) fn most_stages(&self) -> Option<u32> {
+        self.pipelines.values().map(|pipeline| pipeline.stages).max()
     }
 
     /// Whether the load `op` runs ahead.
-    pub(in crate::compile) fn is_ahead(&self, op: Op) -> bool {
-        self.ahead.contains(&op)
+    pub(super) fn is_ahead(&self, op: Op) -> bool {
+        self.landings.values().any(|landing| landing.load == op)
     }
 
-    /// The way of an operand of `mma.sync` whose load runs ahead.
-    pub(in crate::compile) fn landing(&self, op: Op, index: usize) -> Option<&Passage> {
+    /// How operand `index` of the product `op` is brought by a load that runs ahead, if one does.
+    pub(in crate::compile) fn landing(&self, op: Op, index: usize) -> Option<&Landing> {
         self.landings.get(&(op, index))
     }
 
-    pub(super) fn pipelines(&mut self, func: &Func, axes: &AxisInfo) {
+    /// Finds what runs ahead.
+    pub(super) fn pipelines(&mut self, func: &Func, axes: &AxisInfo, stages: Stages) {
         let uses = func.use_counts();
         func.walk(&mut |op| {
-            if func.op(op).kind == OpKind::For
-                && let Some(found) = pipeline::of_loop(func, op, &uses, |ahead| self.runs_ahead(func, axes, ahead))
-            {
-                self.ahead.extend(found.loads.iter().map(|ahead| ahead.load));
+            let serves = |ahead| self.landing_of(func, axes, ahead).is_some();
+            if let Some(found) = pipeline::of_loop(func, op, &uses, stages, serves) {
                 for &ahead in &found.loads {
-                    if let Some(passage) = self.passage(func, axes, ahead) {
-                        self.landings.insert((ahead.product, ahead.operand), passage);
+                    if let Some(landing) = self.landing_of(func, axes, ahead) {
+                        self.landings.insert((ahead.product, ahead.operand), landing);
                     }
                 }
                 self.pipelines.insert(op, found);
@@ -52,56 +61,42 @@ impl Assignment {
         });
     }
 
-    /// Whether threads can copy a load's tile to its operand's place by `cp.async`: 4, 8 or 16 bytes that are neighbours in both.
-    fn runs_ahead(&self, func: &Func, axes: &AxisInfo, ahead: Ahead) -> bool {
-        let load = func.op(ahead.load);
-        let Some(product) = self.product(ahead.product) else { return false };
-        let OpKind::Dot { precision, .. } = func.op(ahead.product).kind else { return false };
-        let OpKind::Load { cache, .. } = &load.kind else { return false };
-        // What is split in parts passes through registers.
-        let is_whole = precision != InputPrecision::Tf32x3 || product.mma.packed != 1;
-        let operand = func.op(ahead.product).operands[ahead.operand];
-        let Some(home) = self.home(load.results[0]) else { return false };
-        let Some(store) = self.placing(func, axes, ahead) else { return false };
-        let bytes = func.ty(operand).number().map_or(8, Scalar::bytes);
-        let members = store.accesses.first().map_or(0, |members| members.len() as u32);
-        let run = run_in(func, axes, home, load.operands[0], load.operands.get(1).copied());
-        let is_aligned = |members: &Vec<u32>| {
-            let first = members[0];
-            first.is_multiple_of(members.len() as u32)
-                && members.iter().enumerate().all(|(at, &member)| member == first + at as u32)
-        };
-        is_whole
-            && !cache.volatile
-            && home.repeated() == (0, 0)
-            && [4, 8, 16].contains(&(members.min(run) * bytes))
-            && store.accesses.iter().all(is_aligned)
-    }
-
-    /// How the operand that a load brings is written to shared memory; `None` where it does not go there by the whole program.
-    fn placing(&self, func: &Func, axes: &AxisInfo, ahead: Ahead) -> Option<Side> {
-        let operand = func.op(ahead.product).operands[ahead.operand];
-        match &self.product(ahead.product)?.engine {
-            Engine::Groups(places) | Engine::TensorMemory(places) => {
-                let held = self.home(operand)?;
-                Some(places[ahead.operand].store(held, |basis| coordinates(held.shape, basis, ahead.operand)))
-            }
-            Engine::Warps(_) => Some(self.passage(func, axes, ahead)?.store),
-        }
-    }
-
-    /// The way of an operand that a load brings to the fragments of `mma.sync`.
-    fn passage(&self, func: &Func, axes: &AxisInfo, ahead: Ahead) -> Option<Passage> {
+    /// How threads copy a load's tile to its operand's place by `cp.async`: 4, 8 or 16 bytes that are neighbours in both. `None` where
+    /// they cannot, or the operand does not go through the program's shared memory as it is.
+    fn landing_of(&self, func: &Func, axes: &AxisInfo, ahead: Ahead) -> Option<Landing> {
+        let (load, data) = (func.op(ahead.load), func.op(ahead.product));
         let product = self.product(ahead.product)?;
-        matches!(product.engine, Engine::Warps(_)).then_some(())?;
-        let load = func.op(ahead.load);
-        let data = func.op(ahead.product);
+        let (OpKind::Dot { precision, .. }, OpKind::Load { cache, .. }) = (&data.kind, &load.kind) else { return None };
+        // What is split in parts passes through registers; what must be read anew each time is read when it is used.
+        let passes = *precision == InputPrecision::Tf32x3 && product.mma.packed == 1;
+        if passes || cache.volatile || cache.modifier == CacheModifier::Cv {
+            return None;
+        }
         let operand = data.operands[ahead.operand];
-        let (a, b) = product_operands(func, Some(product), ahead.product, self.home(data.results[0])?);
-        let (held, to, bytes) = (self.home(operand)?, [&a, &b][ahead.operand], func.ty(operand).number()?.bytes());
-        matches!(Exchange::of(held, to, bytes), Exchange::Program(_)).then_some(())?;
-        let home = self.home(load.results[0])?;
+        let (home, held) = (self.home(load.results[0])?, self.home(operand)?);
+        let bytes = func.ty(operand).number()?.bytes();
         let run = run_in(func, axes, home, load.operands[0], load.operands.get(1).copied());
-        Passage::copied(held, to, bytes, run)
+        let mut landing = match &product.engine {
+            Engine::Groups(places) | Engine::TensorMemory(places) => {
+                let place = places[ahead.operand];
+                let store = place.store(held, |basis| coordinates(held.shape, basis, ahead.operand));
+                Landing { load: ahead.load, store, run, bytes: place.size(), align: Swizzled::ALIGN, read: None }
+            }
+            Engine::Warps(_) => {
+                let (a, b) = product_operands(func, Some(product), ahead.product, self.home(data.results[0])?);
+                let to = [&a, &b][ahead.operand];
+                matches!(Exchange::of(held, to, bytes), Exchange::Program(_)).then_some(())?;
+                let Passage { store, load: read, elements } = Passage::copied(held, to, bytes, run)?;
+                let bytes = elements * bytes;
+                Landing { load: ahead.load, store, run, bytes, align: Passage::ALIGN, read: Some(read) }
+            }
+        };
+        let in_order = |members: &Vec<u32>| members.iter().zip(members[0]..).all(|(&member, at)| member == at);
+        let is_aligned = |members: &Vec<u32>| members[0].is_multiple_of(members.len() as u32) && in_order(members);
+        landing.run = landing.run.min(landing.store.accesses.first()?.len() as u32);
+        let fits = home.repeated() == (0, 0)
+            && [4, 8, 16].contains(&(landing.run * bytes))
+            && landing.store.accesses.iter().all(is_aligned);
+        fits.then_some(landing)
     }
 }

@@ -8,18 +8,23 @@
 //! First, forwards, the homes; then, backwards, what is wanted.
 
 mod ahead;
+mod product;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::anchor::anchors;
 use super::axis::{AxisInfo, is_argument};
-use super::layout::{Exchange, Layout, Major, Passage};
-use super::pipeline::Pipeline;
+use super::layout::{Exchange, Layout, Major};
+use super::pipeline::{Pipeline, Stages};
 use super::placed::{doubled, half, placed, plain, side_bit};
 use super::resident::residents;
 use super::tensor::{Engine, Mma, Order, Product, scales};
 use super::{Error, Options};
-use crate::tile::{Func, InputPrecision, Op, OpKind, Region, Scalar, Shape, Type, Value};
+use crate::tile::{Func, Op, OpKind, Region, Scalar, Shape, Type, Value};
+
+pub(super) use ahead::Landing;
+pub(super) use product::{SCALES, coordinates, factors, left_bits, product_operands, right_bits, tensor_product};
+use product::{in_runs, product};
 
 /// The layouts of every tile of a function.
 pub(super) struct Assignment {
@@ -38,10 +43,8 @@ pub(super) struct Assignment {
     anchors: HashMap<Value, Layout>,
     /// What runs ahead in each loop.
     pipelines: HashMap<Op, Pipeline>,
-    /// The loads of these.
-    ahead: HashSet<Op>,
-    /// How their tiles come to the fragments of `mma.sync`.
-    landings: HashMap<(Op, usize), Passage>,
+    /// How the loads of these bring the operands of products.
+    landings: HashMap<(Op, usize), Landing>,
     /// Columns of tensor memory that products take.
     tensor_columns: u32,
     /// Products whose sum stays in tensor memory while a loop turns, and its first column there.
@@ -52,7 +55,9 @@ pub(super) struct Assignment {
 const STAGED_WORDS: u32 = 32;
 
 impl Assignment {
-    pub(super) fn of(func: &Func, axes: &AxisInfo, options: &Options) -> Result<Self, Error> {
+    /// Loads of loops have no more stages than `most_stages`.
+    pub(super) fn of(func: &Func, axes: &AxisInfo, options: &Options, most_stages: u32) -> Result<Self, Error> {
+        let stages = Stages { usual: options.num_stages, most: most_stages };
         let count = func.value_count();
         let mut this = Self {
             home: vec![None; count],
@@ -61,9 +66,8 @@ impl Assignment {
             stores: HashMap::new(),
             staged: HashMap::new(),
             products: HashMap::new(),
-            anchors: anchors(func, axes, options),
+            anchors: anchors(func, axes, options, stages),
             pipelines: HashMap::new(),
-            ahead: HashSet::new(),
             landings: HashMap::new(),
             tensor_columns: 0,
             resident: HashMap::new(),
@@ -74,9 +78,7 @@ impl Assignment {
         }
         let resident = residents(func, &this.products, &|value| this.home(value));
         (this.resident, this.tensor_columns) = resident;
-        if options.num_stages > 1 {
-            this.pipelines(func, axes);
-        }
+        this.pipelines(func, axes, stages);
         this.wants(func, axes, options, func.body())?;
         Ok(this)
     }
@@ -477,7 +479,7 @@ impl Assignment {
                         let operand = data.operands[index];
                         let from = self.home(operand).cloned().or_else(|| in_runs(func, options, operand, side == 0));
                         let from = from.expect("a product reads tiles");
-                        if !self.reads_ahead(op, side) {
+                        if self.landing(op, side).is_none() {
                             self.want(operand, from.clone());
                         }
                         self.staged.insert((op, side), from);
@@ -495,7 +497,7 @@ impl Assignment {
                 let packed = self.product(op).map(|made| made.mma.packed);
                 for (index, layout) in [a, b].into_iter().enumerate() {
                     let operand = data.operands[index];
-                    if self.reads_ahead(op, index) {
+                    if self.landing(op, index).is_some() {
                         let from = self.home(operand).cloned().expect("a load has a home");
                         self.staged.insert((op, index), from);
                         continue;
@@ -535,15 +537,6 @@ impl Assignment {
     }
 }
 
-/// The row (along M or N) and the k of an index of operand `index` of a product.
-pub(super) fn coordinates(shape: Shape, at: u32, index: usize) -> (u32, u32) {
-    let columns = shape.dims()[1];
-    match index {
-        0 => (at / columns, at % columns),
-        _ => (at % columns, at / columns),
-    }
-}
-
 /// The values that a region yields.
 pub(super) fn ends(func: &Func, region: Region) -> Vec<Value> {
     let last = func.region(region).blocks.last().and_then(|&block| func.block(block).ops.last());
@@ -559,83 +552,4 @@ fn coalesced(func: &Func, axes: &AxisInfo, options: &Options, pointer: Value, sh
     let run = super::lower::run_of(func, axes, pointer, order[0]);
     let share = (shape.elements() / (32 * options.num_warps)).max(1);
     Layout::blocked(shape, run.min(share), &order, options.num_warps)
-}
-
-/// A layout of an operand of a product in which each thread has 16 bytes of k side by side.
-fn in_runs(func: &Func, options: &Options, operand: Value, left: bool) -> Option<Layout> {
-    let Type::Tile(shape, elem) = func.ty(operand) else { return None };
-    let order = if left { [1, 0] } else { [0, 1] };
-    Some(Layout::blocked(shape, 128 / elem.bits(), &order, options.num_warps))
-}
-
-/// The layout of a product in singles: two or four columns to a thread, so that each operand that it reads serves several.
-fn product(shape: Shape, options: &Options) -> Layout {
-    let order: Vec<usize> = (0..shape.rank()).rev().collect();
-    let share = (shape.elements() / (32 * options.num_warps)).clamp(1, 4);
-    Layout::blocked(shape, share, &order, options.num_warps)
-}
-
-/// The numbers of a product's operands a and b.
-pub(super) fn factors(kind: &OpKind) -> [usize; 2] {
-    // What is still scaled here has scales of both (`decompose`).
-    if matches!(kind, OpKind::DotScaled { .. }) { [0, 2] } else { [0, 1] }
-}
-
-/// The numbers of the operands of `tt.dot_scaled` that are scales.
-pub(super) const SCALES: [usize; 2] = [1, 3];
-
-/// The tensor cores' instruction for the product `op`, or `None` where there is none.
-pub(super) fn tensor_product(func: &Func, op: Op) -> Option<Mma> {
-    let data = func.op(op);
-    matches!(data.kind, OpKind::Dot { .. } | OpKind::DotScaled { .. }).then_some(())?;
-    let [a, b] = factors(&data.kind).map(|index| func.ty(data.operands[index]));
-    let c = func.ty(data.operands[data.operands.len() - 1]);
-    match data.kind {
-        OpKind::Dot { precision, .. } => Mma::of(a, b, c, precision),
-        OpKind::DotScaled { .. } => Mma::of(a, b, c, InputPrecision::Ieee).map(|mma| Mma { scaled: true, ..mma }),
-        _ => None,
-    }
-}
-
-/// Where the operands of the product `op` must be for its part in `home`. Without tensor cores each thread makes its part alone: it has
-/// every k in its registers, of the rows (columns) of its part.
-pub(super) fn product_operands(func: &Func, made: Option<&Product>, op: Op, home: &Layout) -> (Layout, Layout) {
-    let data = func.op(op);
-    let shape = |index: usize| func.ty(data.operands[index]).shape().expect("a product reads tiles");
-    let (a, b) = (shape(0), shape(1));
-    if let Some(Product { mma, engine: Engine::Warps(order) }) = made {
-        return mma.operands(a, b, home, order);
-    }
-    // A batch axis in front belongs to both.
-    let rank = a.rank();
-    let (n_bits, k_bits) = (b.dims()[rank - 1].trailing_zeros(), b.dims()[rank - 2].trailing_zeros());
-    let m_bits = a.dims()[rank - 2].trailing_zeros();
-    let ks = |shift: u32| (0..k_bits).map(move |bit| 1_u32 << (bit + shift));
-    let rows = |basis: u32| basis >> n_bits << k_bits;
-    let cols = |basis: u32| basis & ((1 << n_bits) - 1) | basis >> (m_bits + n_bits) << (k_bits + n_bits);
-    let some = |bases: &[u32], of: &dyn Fn(u32) -> u32| {
-        bases.iter().map(|&basis| of(basis)).filter(|&basis| basis != 0).collect::<Vec<_>>()
-    };
-    let all = |bases: &[u32], of: &dyn Fn(u32) -> u32| bases.iter().map(|&basis| of(basis)).collect::<Vec<_>>();
-    let make = |shape: Shape, shift: u32, of: &dyn Fn(u32) -> u32| Layout {
-        shape,
-        reg: ks(shift).chain(some(&home.reg, of)).collect(),
-        lane: all(&home.lane, of),
-        warp: all(&home.warp, of),
-    };
-    (make(a, 0, &rows), make(b, n_bits, &cols))
-}
-
-/// The bits of the product's index that the left operand depends on: all but the columns.
-pub(super) fn left_bits(home: &Layout) -> u32 {
-    let columns = home.shape.dims()[home.shape.rank() - 1];
-    !(columns - 1)
-}
-
-/// The bits of the product's index that the right operand depends on: the columns, and the batch.
-pub(super) fn right_bits(home: &Layout) -> u32 {
-    let dims = home.shape.dims();
-    let columns = dims[dims.len() - 1];
-    let rows = dims[dims.len() - 2];
-    !((rows - 1) * columns)
 }

@@ -83,6 +83,9 @@ fn renamed(from: &Layout, to: &Layout) -> Option<Vec<u32>> {
 }
 
 impl Passage {
+    /// What the places begin at a multiple of, in bytes.
+    pub const ALIGN: u32 = ACCESS_BYTES;
+
     fn of(from: &Layout, to: &Layout, bytes: u32) -> Self {
         // An access must start at a place of its width in every thread; single elements always do.
         let widest = (ACCESS_BYTES / bytes).ilog2() as usize;

@@ -84,6 +84,31 @@ impl Swizzled {
         self.lines() * self.width
     }
 
+    /// The matrix descriptor for `wgmma` of the operand at byte 0: bits 62 and 63 name the swizzle (PTX ISA, "Matrix descriptor").
+    pub fn wgmma_descriptor(&self) -> u64 {
+        self.offsets() | self.by_width([1, 2, 3]) << 62
+    }
+
+    /// The same for `tcgen05`: bits 61 to 63 name the swizzle, bits 46 to 48 are 1 (PTX ISA, "Shared memory descriptor").
+    pub fn tcgen05_descriptor(&self) -> u64 {
+        self.offsets() | 1 << 46 | self.by_width([2, 4, 6]) << 61
+    }
+
+    /// The fields that both have, in units of 16 bytes.
+    fn offsets(&self) -> u64 {
+        let field = |bytes: u32, at: u32| u64::from(bytes >> 4 & 0x3fff) << at;
+        field(self.leading(), 16) | field(self.stride(), 32)
+    }
+
+    /// The number for lines of 128, 64 and 32 bytes.
+    fn by_width(&self, [whole, half, quarter]: [u64; 3]) -> u64 {
+        match self.width {
+            128 => whole,
+            64 => half,
+            _ => quarter,
+        }
+    }
+
     /// How the threads that hold the operand in `layout` write it. `place` gives the row and the k of an index of the tile.
     pub fn store(&self, layout: &Layout, place: impl Fn(u32) -> (u32, u32)) -> Side {
         let element = |basis: u32| {
@@ -151,6 +176,21 @@ mod tests {
                     assert_eq!(plain ^ pieces << 4, swizzled.byte(row, k), "{swizzled:?}");
                 }
             }
+        }
+    }
+
+    /// Less the leading offset, which means nothing where k is contiguous and which Triton leaves 0: what Triton 3.6 has for halves in lines of
+    /// 128 bytes, for sm_90 and for sm_100.
+    #[test]
+    fn descriptors_are_those_of_triton() {
+        let without_leading = |bits: u64| bits & !(0x3fff << 16);
+        let place = |bytes: u32| Swizzled::new(128, bytes / 2, 2, Major::Depth).unwrap();
+        assert_eq!(without_leading(place(128).wgmma_descriptor()), 4_611_686_293_305_294_848);
+        assert_eq!(without_leading(place(128).tcgen05_descriptor()), 4_611_756_662_049_472_512);
+        for (bytes, hopper, blackwell) in [(64, 2, 4), (32, 3, 6)] {
+            assert_eq!(place(bytes).wgmma_descriptor() >> 62, hopper);
+            assert_eq!(place(bytes).tcgen05_descriptor() >> 61, blackwell);
+            assert_eq!(place(bytes).wgmma_descriptor() >> 32 & 0x3fff, u64::from(8 * bytes / 16));
         }
     }
 

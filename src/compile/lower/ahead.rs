@@ -7,9 +7,10 @@ use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PhiValue};
 
+use super::scratch::BUFFER_ALIGN;
 use super::{Lowering, Registers};
 use crate::compile::Error;
-use crate::compile::layout::{Side, Swizzled};
+use crate::compile::assign::Landing;
 use crate::compile::pipeline::Ahead;
 use crate::tile::{Op, Scalar, Value};
 
@@ -18,8 +19,7 @@ struct Slot {
     ahead: Ahead,
     /// The first byte, from the buffer's.
     offset: u32,
-    store: Side,
-    scalar: Scalar,
+    landing: Landing,
 }
 
 /// What a loop keeps of the turns to come.
@@ -59,16 +59,16 @@ impl<'c> Lowering<'_, 'c> {
         let yields = self.yields(data.regions[0]);
         let (mut slots, mut bytes, mut is_placed) = (Vec::new(), 0, false);
         for &ahead in &pipeline.loads {
-            let (store, size, align) = self.place_of(ahead.product, ahead.operand)?;
-            is_placed |= align == Swizzled::ALIGN;
-            bytes = u32::next_multiple_of(bytes, align);
-            let scalar = self.func.ty(self.func.op(ahead.load).results[0]).number().unwrap_or(Scalar::I64);
-            slots.push(Slot { ahead, offset: bytes, store, scalar });
-            bytes += size;
+            let Some(landing) = self.layouts.landing(ahead.product, ahead.operand).cloned() else { continue };
+            is_placed |= landing.read.is_none();
+            let offset = u32::next_multiple_of(bytes, landing.align);
+            bytes = offset + landing.bytes;
+            slots.push(Slot { ahead, offset, landing });
         }
-        let bytes = bytes.next_multiple_of(Swizzled::ALIGN);
-        let stages = self.options.num_stages;
-        let start = self.scratch.of_loop(bytes * stages);
+        let bytes = bytes.next_multiple_of(BUFFER_ALIGN);
+        let stages = pipeline.stages;
+        let (buffers, first) = self.scratch.enter_loop(bytes * stages);
+        let start = self.builder.build_int_add(buffers, self.int(first), "")?;
         let mut running = Running {
             slots,
             is_placed,
@@ -117,7 +117,9 @@ impl<'c> Lowering<'_, 'c> {
             self.copy(slot, start, is_turn)?;
         }
         self.assembly(None, "cp.async.commit_group;".to_owned(), "~{memory}".to_owned(), &[], true)?;
-        running.next = self.builder.build_int_add(running.next, step, "")?;
+        // No further than the loop's own counter goes: that may be as far as a number can.
+        let following = self.builder.build_int_add(running.next, step, "")?;
+        running.next = self.builder.build_select(is_turn, following, running.next, "")?.into_int_value();
         running.values = self.carried(&running.ends, &running.args)?;
         Ok(())
     }
@@ -129,18 +131,19 @@ impl<'c> Lowering<'_, 'c> {
         let home = home.ok_or_else(|| self.unsupported(slot.ahead.load, "this form"))?;
         let addresses = self.registers(load.operands[0], &home)?;
         let masks = load.operands.get(1).map(|&mask| self.registers(mask, &home)).transpose()?;
-        let thread = self.thread_place(&slot.store)?;
-        // What is one access in shared memory may be several in global.
-        let run = self.run_in(&home, load.operands[0], load.operands.get(1).copied()) as usize;
-        let pieces = slot.store.accesses.iter().enumerate().flat_map(|(access, members)| {
+        let scalar = self.func.ty(load.results[0]).number().map_or(8, Scalar::bytes);
+        let Landing { store, run, .. } = &slot.landing;
+        let thread = self.thread_place(store)?;
+        let run = *run as usize;
+        let pieces = store.accesses.iter().enumerate().flat_map(|(access, members)| {
             members.chunks(run).enumerate().map(move |(piece, members)| (access, piece * run, members))
         });
         for (access, past, members) in pieces {
             let first = members[0] as usize;
-            let bytes = members.len() as u32 * slot.scalar.bytes();
-            let at = self.shared_at(start, self.place(thread, &slot.store, access)?, slot.scalar.bytes())?;
+            let bytes = members.len() as u32 * scalar;
+            let at = self.shared_at(start, self.place(thread, store, access)?, scalar)?;
             let at = self.builder.build_ptr_to_int(at, self.context.i32_type(), "")?;
-            let at = self.builder.build_int_add(at, self.int(past as u32 * slot.scalar.bytes()), "")?;
+            let at = self.builder.build_int_add(at, self.int(past as u32 * scalar), "")?;
             let mut taken = is_turn;
             if let Some(masks) = &masks {
                 taken = self.builder.build_and(taken, masks[first].into_int_value(), "")?;
@@ -219,7 +222,8 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// After the loop: nothing is under way any more.
-    pub(super) fn ahead_done(&mut self) -> Result<(), Error> {
+    pub(super) fn ahead_done(&mut self, running: &Running<'c>) -> Result<(), Error> {
+        self.scratch.leave_loop(running.bytes * running.stages);
         self.assembly(None, "cp.async.wait_group 0;".to_owned(), "~{memory}".to_owned(), &[], true).map(drop)
     }
 }

@@ -14,7 +14,8 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Every thread of the program waits for every other.
-    pub(super) fn barrier(&self) -> Result<(), Error> {
+    pub(super) fn barrier(&mut self) -> Result<(), Error> {
+        self.scratch.passed_by_all();
         if self.options.num_warps == 1 {
             self.warp_barrier()?;
         } else {

@@ -11,19 +11,12 @@ use crate::compile::Error;
 use crate::compile::layout::{Layout, Major, Swizzled};
 use crate::compile::tensor::{GROUP_ROWS, Mma};
 
-/// Number of the swizzle with lines of `width` bytes in a descriptor's bits 62 and 63.
-fn swizzle(width: u32) -> u64 {
-    match width {
-        128 => 1,
-        64 => 2,
-        _ => 3,
-    }
-}
-
-/// A descriptor of an operand at byte 0.
-fn descriptor(place: &Swizzled) -> u64 {
-    let field = |bytes: u32, at: u32| u64::from(bytes >> 4 & 0x3fff) << at;
-    field(place.leading(), 16) | field(place.stride(), 32) | swizzle(place.width) << 62
+/// Whether a sum is 0 before the product, as a constant.
+pub(super) fn is_zero(sum: &[BasicValueEnum<'_>]) -> bool {
+    sum.iter().all(|value| match value {
+        BasicValueEnum::FloatValue(value) => value.is_const() && value.is_null(),
+        _ => false,
+    })
 }
 
 impl<'c> Lowering<'_, 'c> {
@@ -40,11 +33,16 @@ impl<'c> Lowering<'_, 'c> {
         place: &Swizzled,
         of_group: &[u32],
     ) -> Result<BasicValueEnum<'c>, Error> {
+        let at = self.shared_address(start)?;
+        let at = self.builder.build_int_add(at, self.combined(self.warp, of_group)?, "")?;
+        self.with_address(at, place.wgmma_descriptor())
+    }
+
+    /// The address in shared memory of the byte `start` of what is dynamic.
+    pub(super) fn shared_address(&self, start: IntValue<'c>) -> Result<IntValue<'c>, Error> {
         let base = self.scratch.memory.as_pointer_value();
         let base = self.builder.build_ptr_to_int(base, self.context.i32_type(), "")?;
-        let at = self.builder.build_int_add(base, start, "")?;
-        let at = self.builder.build_int_add(at, self.combined(self.warp, of_group)?, "")?;
-        self.with_address(at, descriptor(place))
+        Ok(self.builder.build_int_add(base, start, "")?)
     }
 
     /// A matrix descriptor of what begins at the address `at` in shared memory.
@@ -79,11 +77,7 @@ impl<'c> Lowering<'_, 'c> {
         let blocks = 1_usize << above.len();
         let each = c.len() / blocks;
         let columns = 2 * each;
-        let is_new = c.iter().all(|value| match value {
-            BasicValueEnum::FloatValue(value) => value.is_const() && value.is_null(),
-            _ => false,
-        });
-
+        let is_new = is_zero(c);
         let first = c.len();
         let (depth, name) = (mma.depth(), mma.name);
         // Operands of 16 bits may lie either way.
@@ -99,14 +93,13 @@ impl<'c> Lowering<'_, 'c> {
                 let sums: Vec<String> = (block * each..(block + 1) * each).map(|at| format!("${at}")).collect();
                 let (a_at, b_at) = (a_place.byte(row, k) >> 4, b_place.byte(0, k) >> 4);
                 let add = u32::from(k > 0 || !is_new);
-                let written = write!(
+                let _ = write!(
                     text,
                     "\tadd.s64 a, ${first}, {a_at};\n\tadd.s64 b, ${}, {b_at};\n\twgmma.mma_async.sync.aligned.m64n{columns}k{depth}\
                      .f32.{name}.{name} {{{}}}, a, b, {add}, 1, 1{turns};\n",
                     first + 1,
                     sums.join(", "),
                 );
-                written.map_err(|error| Error::Llvm(error.to_string()))?;
             }
         }
         text.push_str("\twgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;\n\t}");

@@ -7,6 +7,7 @@
 mod ahead;
 mod assembly;
 mod atomic;
+mod control;
 mod elementwise;
 mod exchange;
 mod fp8;
@@ -14,7 +15,6 @@ mod functions;
 mod gather;
 mod group;
 mod library;
-mod loops;
 mod memory;
 mod product;
 mod scan;
@@ -31,13 +31,13 @@ use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
-use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PhiValue};
+use inkwell::values::{BasicValueEnum, FunctionValue, IntValue, PhiValue};
 
 use super::assign::Assignment;
 use super::axis::AxisInfo;
 use super::layout::Layout;
 use super::{Error, Options};
-use crate::tile::{Block, Elem, Func, Op, OpKind, Region, Scalar, Type, Value};
+use crate::tile::{Block, Elem, Func, Op, OpKind, Scalar, Type, Value};
 
 use scratch::Scratch;
 use tensor_memory::TensorMemory;
@@ -454,184 +454,6 @@ impl<'c> Lowering<'_, 'c> {
         let (apart, shared) = (constant & !of_threads, constant & of_threads);
         let mixed = if shared == 0 { thread } else { self.builder.build_xor(thread, self.int(shared), "")? };
         Ok(if apart == 0 { mixed } else { self.builder.build_int_add(mixed, self.int(apart), "")? })
-    }
-
-    fn branch(&mut self, op: Op, successor: usize, args: &[Value]) -> Result<(), Error> {
-        let target = self.func.op(op).successors[successor];
-        let (to, phis) = self.blocks[&target].clone();
-        let here = self.here();
-        for (phi, &arg) in phis.iter().zip(args) {
-            let value = self.scalar(arg)?;
-            phi[0].add_incoming(&[(&value as &dyn BasicValue, here)]);
-        }
-        self.builder.build_unconditional_branch(to)?;
-        Ok(())
-    }
-
-    fn cond_branch(&mut self, op: Op, then_args: usize) -> Result<(), Error> {
-        let data = self.func.op(op);
-        let condition = self.scalar(data.operands[0])?.into_int_value();
-        let sides = [
-            self.context.append_basic_block(self.function, "to"),
-            self.context.append_basic_block(self.function, "to"),
-        ];
-        self.builder.build_conditional_branch(condition, sides[0], sides[1])?;
-        let (first, second) = data.operands[1..].split_at(then_args);
-        for (side, args) in [first, second].into_iter().enumerate() {
-            self.builder.position_at_end(sides[side]);
-            self.branch(op, side, args)?;
-        }
-        Ok(())
-    }
-
-    fn here(&self) -> BasicBlock<'c> {
-        self.builder.get_insert_block().expect("the builder always stands in a block")
-    }
-
-    /// The registers of each value, in the home of the `target` that it becomes.
-    fn carried(&self, values: &[Value], targets: &[Value]) -> Result<Vec<Registers<'c>>, Error> {
-        let pairs = values.iter().zip(targets);
-        pairs
-            .map(|(&value, &target)| match self.layouts.home(target) {
-                Some(home) => self.registers(value, home),
-                None => Ok(vec![self.scalar(value)?]),
-            })
-            .collect()
-    }
-
-    fn phis(&self, op: Op, targets: &[Value]) -> Result<Vec<Vec<PhiValue<'c>>>, Error> {
-        let mut all = Vec::new();
-        for &target in targets {
-            let ty = self.register_type(op, target)?;
-            let count = self.layouts.home(target).map_or(1, Layout::registers);
-            all.push((0..count).map(|_| self.builder.build_phi(ty, "")).collect::<Result<Vec<_>, _>>()?);
-        }
-        Ok(all)
-    }
-
-    fn incoming(phis: &[Vec<PhiValue<'c>>], values: &[Registers<'c>], from: BasicBlock<'c>) {
-        for (phi, value) in phis.iter().flatten().zip(values.iter().flatten()) {
-            phi.add_incoming(&[(value as &dyn BasicValue, from)]);
-        }
-    }
-
-    fn keep_phis(&mut self, targets: &[Value], phis: &[Vec<PhiValue<'c>>]) -> Result<(), Error> {
-        for (&target, phis) in targets.iter().zip(phis) {
-            let made: Registers = phis.iter().map(|phi| phi.as_basic_value()).collect();
-            if self.func.ty(target).shape().is_some() {
-                self.set_home(target, made)?;
-            } else {
-                self.values.insert((target, 0), made);
-            }
-        }
-        Ok(())
-    }
-
-    fn yields(&self, region: Region) -> Vec<Value> {
-        let block = self.func.region(region).blocks.last();
-        let last = block.and_then(|&block| self.func.block(block).ops.last());
-        last.map(|&op| self.func.op(op).operands.clone()).unwrap_or_default()
-    }
-
-    fn for_loop(&mut self, op: Op) -> Result<(), Error> {
-        let data = self.func.op(op);
-        let body = self.func.region(data.regions[0]).blocks[0];
-        let args = self.func.block(body).args.clone();
-        let (lower, upper, step) =
-            (self.scalar(data.operands[0])?, self.scalar(data.operands[1])?, self.scalar(data.operands[2])?);
-        let initial = self.carried(&data.operands[3..], &args[1..])?;
-        let resident: Vec<Option<u32>> =
-            (0..initial.len()).map(|index| self.layouts.carried_resident(self.func, op, index)).collect();
-        for (index, column) in resident.iter().enumerate() {
-            if let Some(column) = column {
-                self.settle_in_tensor_memory(*column, args[1 + index], &initial[index])?;
-            }
-        }
-        let bounds = [lower, upper, step].map(BasicValueEnum::into_int_value);
-        let mut ahead = self.start_ahead(op, bounds, &initial)?;
-        let before = self.here();
-        let [head, turn, after] =
-            ["head", "turn", "after"].map(|name| self.context.append_basic_block(self.function, name));
-        self.builder.build_unconditional_branch(head)?;
-        self.builder.position_at_end(head);
-        let counter = self.builder.build_phi(lower.get_type(), "")?;
-        counter.add_incoming(&[(&lower as &dyn BasicValue, before)]);
-        let phis = self.phis(op, &args[1..])?;
-        Self::incoming(&phis, &initial, before);
-        if let Some(running) = &mut ahead {
-            self.ahead_phis(op, running, before)?;
-        }
-        let now = counter.as_basic_value().into_int_value();
-        let more = self.builder.build_int_compare(inkwell::IntPredicate::SLT, now, upper.into_int_value(), "")?;
-        self.builder.build_conditional_branch(more, turn, after)?;
-
-        self.builder.position_at_end(turn);
-        let (busy, taken) = (self.scratch.busy(), self.scratch.taken);
-        if let Some(running) = &mut ahead {
-            self.scratch.set_all_busy();
-            self.ahead_turn(op, running, bounds[1], bounds[2])?;
-        }
-        self.set_scalar(args[0], now.into());
-        self.keep_phis(&args[1..], &phis)?;
-        self.scratch.set_all_busy();
-        self.block(body)?;
-        let ends = self.carried(&self.yields(data.regions[0]), &args[1..])?;
-        if let Some(running) = &ahead {
-            self.ahead_end(running)?;
-        }
-        let next = self.builder.build_int_add(now, step.into_int_value(), "")?;
-        let last = self.here();
-        counter.add_incoming(&[(&next as &dyn BasicValue, last)]);
-        Self::incoming(&phis, &ends, last);
-        self.builder.build_unconditional_branch(head)?;
-
-        self.builder.position_at_end(after);
-        if ahead.is_some() {
-            self.ahead_done()?;
-        }
-        if self.scratch.taken == taken {
-            self.scratch.set_busy(busy);
-        } else {
-            self.scratch.set_all_busy();
-        }
-        self.keep_phis(&data.results, &phis)?;
-        for (&result, column) in data.results.iter().zip(resident) {
-            if let Some(column) = column {
-                let made = self.fetch_from_tensor_memory(column, result)?;
-                self.set_home(result, made)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn if_else(&mut self, op: Op) -> Result<(), Error> {
-        let data = self.func.op(op);
-        let condition = self.scalar(data.operands[0])?.into_int_value();
-        let [yes, no, after] =
-            ["then", "else", "after"].map(|name| self.context.append_basic_block(self.function, name));
-        self.builder.build_conditional_branch(condition, yes, no)?;
-        let mut ends = Vec::new();
-        let before = self.scratch.busy();
-        let mut busy = before.clone();
-        for (side, start) in [yes, no].into_iter().enumerate() {
-            self.builder.position_at_end(start);
-            self.scratch.set_busy(before.clone());
-            let region = data.regions.get(side).copied();
-            if let Some(&block) = region.and_then(|region| self.func.region(region).blocks.first()) {
-                self.block(block)?;
-            }
-            let values = region.map(|region| self.yields(region)).unwrap_or_default();
-            ends.push((self.carried(&values, &data.results)?, self.here()));
-            self.builder.build_unconditional_branch(after)?;
-            busy = busy.or(&self.scratch.busy());
-        }
-        self.scratch.set_busy(busy);
-        self.builder.position_at_end(after);
-        let phis = self.phis(op, &data.results)?;
-        for (values, from) in &ends {
-            Self::incoming(&phis, values, *from);
-        }
-        self.keep_phis(&data.results, &phis)
     }
 
     /// Calls one of LLVM's intrinsics that makes an integer or nothing.

@@ -12,9 +12,9 @@ use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, IntValue};
 
 use super::tensor_memory::{Onto, Scales, Sum};
-use super::{Lowering, Registers, scratch};
+use super::{Lowering, Registers};
 use crate::compile::Error;
-use crate::compile::assign::{SCALES, coordinates, factors, left_bits, product_operands, right_bits};
+use crate::compile::assign::{Landing, SCALES, coordinates, factors, left_bits, product_operands, right_bits};
 use crate::compile::layout::{Exchange, Layout, Side, Swizzled};
 use crate::compile::tensor::{Engine, Mma, Product, scales};
 use crate::tile::{InputPrecision, Op, OpKind, Scalar};
@@ -239,12 +239,12 @@ impl<'c> Lowering<'_, 'c> {
             return Ok(Source { registers: self.registers(value, layout)?, way: None, landed: None });
         };
         let scalar = self.func.ty(value).number().unwrap_or(Scalar::I64);
-        let passage = match self.layouts.landing(op, index) {
-            Some(passage) => passage.clone(),
-            None => match Exchange::of(&from, layout, scalar.bytes()) {
-                Exchange::Program(passage) => passage,
-                _ => return Err(Error::Llvm("a staged operand does not go through shared memory".to_owned())),
-            },
+        if let Some(Landing { store, read: Some(read), bytes, .. }) = self.layouts.landing(op, index) {
+            let to = Place::Threads(read.clone(), *bytes);
+            return self.on_its_way(op, index, Way { from, store: store.clone(), scalar, to });
+        }
+        let Exchange::Program(passage) = Exchange::of(&from, layout, scalar.bytes()) else {
+            return Err(Error::Llvm("a staged operand does not go through shared memory".to_owned()));
         };
         let to = Place::Threads(passage.load, passage.elements * scalar.bytes());
         self.on_its_way(op, index, Way { from, store: passage.store, scalar, to })
@@ -258,25 +258,6 @@ impl<'c> Lowering<'_, 'c> {
             None => self.registers(self.func.op(op).operands[factors(&self.func.op(op).kind)[index]], &way.from)?,
         };
         Ok(Source { registers, way: Some(way), landed })
-    }
-
-    /// How operand `index` of the product `op`, which a load brings, is written to shared memory, the bytes of its place and
-    /// what it begins at a multiple of.
-    pub(super) fn place_of(&self, op: Op, index: usize) -> Result<(Side, u32, u32), Error> {
-        let none = || Error::Llvm("a load ahead of its use has no place".to_owned());
-        let product = self.layouts.product(op).ok_or_else(none)?;
-        let from = self.layouts.staged(op, index).ok_or_else(none)?;
-        let bytes = self.func.ty(self.func.op(op).operands[index]).number().map_or(8, Scalar::bytes);
-        match &product.engine {
-            Engine::Groups(places) | Engine::TensorMemory(places) => {
-                let store = places[index].store(from, |basis| coordinates(from.shape, basis, index));
-                Ok((store, places[index].size(), Swizzled::ALIGN))
-            }
-            Engine::Warps(_) => {
-                let passage = self.layouts.landing(op, index).ok_or_else(none)?;
-                Ok((passage.store.clone(), passage.elements * bytes, scratch::ALIGN))
-            }
-        }
     }
 
     /// An operand that the tensor cores read from `place`.
@@ -303,30 +284,22 @@ impl<'c> Lowering<'_, 'c> {
                 made.push(Operand::Registers(registers));
                 continue;
             };
-            if let Some(start) = source.landed {
-                made.push(match to {
-                    Place::Threads(side, _) => {
-                        Operand::Staged(Staged { start, side: side.clone(), scalar: *scalar, read: HashMap::new() })
-                    }
-                    Place::TensorCores(place) => Operand::Placed(start, *place),
-                });
-                continue;
-            }
-            let start = match to {
-                Place::Threads(_, bytes) => self.program_scratch(*bytes)?,
-                Place::TensorCores(place) => self.program_scratch_at(place.size(), Swizzled::ALIGN)?,
+            let start = match (source.landed, to) {
+                (Some(start), _) => start,
+                (None, Place::Threads(_, bytes)) => self.program_scratch(*bytes)?,
+                (None, Place::TensorCores(place)) => self.program_scratch_at(place.size(), Swizzled::ALIGN)?,
             };
-            let owns = self.owns(from)?;
-            self.pass_in(&registers, store, start, *scalar, owns)?;
-            is_staged = true;
+            if source.landed.is_none() {
+                let owns = self.owns(from)?;
+                self.pass_in(&registers, store, start, *scalar, owns)?;
+                is_staged = true;
+                is_placed |= matches!(to, Place::TensorCores(_));
+            }
             made.push(match to {
                 Place::Threads(side, _) => {
                     Operand::Staged(Staged { start, side: side.clone(), scalar: *scalar, read: HashMap::new() })
                 }
-                Place::TensorCores(place) => {
-                    is_placed = true;
-                    Operand::Placed(start, *place)
-                }
+                Place::TensorCores(place) => Operand::Placed(start, *place),
             });
         }
         if is_placed {

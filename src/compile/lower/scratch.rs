@@ -10,27 +10,34 @@ use inkwell::values::{BasicValue, CallSiteValue, GlobalValue, IntValue};
 use inkwell::{AddressSpace, builder::Builder};
 
 use crate::compile::Error;
+use crate::compile::layout::Swizzled;
 
 /// What the program's part may grow to before a barrier is the better way to have room.
 const ROOM: u32 = 16 * 1024;
 /// What buffers of loops begin at a multiple of: what swizzled operands need.
-const BUFFER_ALIGN: u32 = 1024;
+pub(super) const BUFFER_ALIGN: u32 = Swizzled::ALIGN;
 /// Where an exchange's memory begins.
 pub(super) const ALIGN: u32 = 16;
 
-/// What of the program's part threads may still be reading.
+/// What other threads may still be at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Busy(Vec<(u32, u32)>);
+pub(super) struct Busy {
+    /// What of the program's part they may be reading.
+    read: Vec<(u32, u32)>,
+    /// Whether they may be waiting for a product in tensor memory, or reading it: the next may not be ordered.
+    product: bool,
+}
 
 impl Busy {
     /// All of it.
     fn all() -> Self {
-        Self(vec![(0, u32::MAX)])
+        Self { read: vec![(0, u32::MAX)], product: true }
     }
 
     /// What either says.
     pub(super) fn or(&self, other: &Self) -> Self {
-        Self(self.0.iter().chain(&other.0).copied().collect())
+        let read = self.read.iter().chain(&other.read).copied().collect();
+        Self { read, product: self.product || other.product }
     }
 }
 
@@ -47,11 +54,13 @@ pub(super) struct Scratch<'c> {
     busy: Busy,
     /// What is taken and not yet behind a barrier.
     writing: Vec<(u32, u32)>,
-    /// How often memory was taken.
+    /// How often memory was taken, or a product made in tensor memory.
     pub(super) taken: u32,
     /// The first byte of the loops' part: the buffers of loads that run ahead.
     buffers: IntValue<'c>,
     buffer_bytes: u32,
+    /// Of these the loops at hand have.
+    buffers_taken: u32,
     program_bytes: u32,
     /// What the program's part begins at a multiple of.
     program_align: u32,
@@ -73,9 +82,10 @@ impl<'c> Scratch<'c> {
             warp: size("tilewright.warp")?,
             buffers: size("tilewright.buffers")?,
             buffer_bytes: 0,
+            buffers_taken: 0,
             kept: size("tilewright.kept")?,
             kept_bytes: 0,
-            busy: Busy(Vec::new()),
+            busy: Busy { read: Vec::new(), product: false },
             writing: Vec::new(),
             taken: 0,
             program_bytes: 0,
@@ -112,11 +122,11 @@ impl<'c> Scratch<'c> {
                 .filter(|&start| is_free(start))
                 .min()
         };
-        let all: Vec<(u32, u32)> = self.busy.0.iter().chain(&self.writing).copied().collect();
+        let all: Vec<(u32, u32)> = self.busy.read.iter().chain(&self.writing).copied().collect();
         let free = first(&all, most);
         let start = free.or_else(|| first(&self.writing, u32::MAX)).unwrap_or(0);
         if free.is_none() {
-            self.busy = Busy(Vec::new());
+            self.busy.read = Vec::new();
         }
         self.program_align = self.program_align.max(align);
         self.writing.push((start, start + bytes));
@@ -125,16 +135,39 @@ impl<'c> Scratch<'c> {
         (start, free.is_none())
     }
 
-    /// Takes `bytes` for the buffers of one loop, from a multiple of 1024: the first of them.
-    pub(super) fn of_loop(&mut self, bytes: u32) -> IntValue<'c> {
+    /// Takes `bytes` (a multiple of [`BUFFER_ALIGN`]) for the buffers of a loop, apart from those of the loops around it: where they begin.
+    pub(super) fn enter_loop(&mut self, bytes: u32) -> (IntValue<'c>, u32) {
+        let start = self.buffers_taken;
         self.program_align = BUFFER_ALIGN;
-        self.buffer_bytes = self.buffer_bytes.max(bytes);
-        self.buffers
+        self.buffers_taken += bytes;
+        self.buffer_bytes = self.buffer_bytes.max(self.buffers_taken);
+        (self.buffers, start)
+    }
+
+    /// Gives back what a loop took last.
+    pub(super) fn leave_loop(&mut self, bytes: u32) {
+        self.buffers_taken -= bytes;
     }
 
     /// What was taken since the last time is behind a barrier: it may be read from now on, and nothing else still is.
     pub(super) fn read_by_all(&mut self) {
-        self.busy = Busy(std::mem::take(&mut self.writing));
+        self.busy.read = std::mem::take(&mut self.writing);
+    }
+
+    /// All threads have passed a barrier.
+    pub(super) fn passed_by_all(&mut self) {
+        self.busy.product = false;
+    }
+
+    /// Threads wait for a product in tensor memory from here on, and read it.
+    pub(super) fn product_made(&mut self) {
+        self.busy.product = true;
+        self.taken += 1;
+    }
+
+    /// Whether some thread may not be through with the product before.
+    pub(super) fn is_product_busy(&self) -> bool {
+        self.busy.product
     }
 
     pub(super) fn busy(&self) -> Busy {
@@ -226,6 +259,17 @@ mod tests {
         with_scratch(|scratch| {
             assert_eq!(scratch.take(16, ALIGN), (0, false));
             assert_eq!(scratch.take(16, 1024), (1024, false));
+        });
+    }
+
+    #[test]
+    fn buffers_of_loops_within_each_other_lie_apart() {
+        with_scratch(|scratch| {
+            assert_eq!(scratch.enter_loop(2048).1, 0);
+            assert_eq!(scratch.enter_loop(1024).1, 2048);
+            scratch.leave_loop(1024);
+            scratch.leave_loop(2048);
+            assert_eq!((scratch.enter_loop(1024).1, scratch.buffer_bytes), (0, 3072));
         });
     }
 

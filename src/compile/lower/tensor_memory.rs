@@ -13,6 +13,7 @@ use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue};
 
+use super::group::is_zero;
 use super::{Lowering, Registers};
 use crate::compile::Error;
 use crate::compile::layout::{Layout, Major, Swizzled};
@@ -78,21 +79,6 @@ pub(super) enum Onto<'a, 'c> {
     Registers(&'a [BasicValueEnum<'c>]),
     /// In its columns: it stayed there.
     There,
-}
-
-/// Number of the swizzle with lines of `width` bytes in a descriptor's bits 61 to 63.
-fn swizzle(width: u32) -> u64 {
-    match width {
-        128 => 2,
-        64 => 4,
-        _ => 6,
-    }
-}
-
-/// A descriptor of an operand at byte 0 (PTX ISA, "Shared memory descriptor"): bits 46 to 48 are 1.
-fn descriptor(place: &Swizzled) -> u64 {
-    let field = |bytes: u32, at: u32| u64::from(bytes >> 4 & 0x3fff) << at;
-    field(place.leading(), 16) | field(place.stride(), 32) | 1 << 46 | swizzle(place.width) << 61
 }
 
 /// The instruction descriptor of a product of `rows` by `columns` in singles (PTX ISA, "Instruction descriptor"). With scales bit 23
@@ -163,9 +149,7 @@ impl<'c> Lowering<'_, 'c> {
         }
         let columns = needed.next_power_of_two().max(LEAST_COLUMNS);
         let (kept, offset) = self.scratch.keep(16);
-        let base = self.scratch.memory.as_pointer_value();
-        let base = self.builder.build_ptr_to_int(base, self.context.i32_type(), "")?;
-        let barrier = self.builder.build_int_add(base, kept, "")?;
+        let barrier = self.shared_address(kept)?;
         let barrier = self.builder.build_int_add(barrier, self.int(offset), "")?;
         let place = self.builder.build_int_add(barrier, self.int(8), "")?;
         let parity = self.builder.build_alloca(self.context.i32_type(), "parity")?;
@@ -273,10 +257,7 @@ impl<'c> Lowering<'_, 'c> {
         sum: Sum<'_, 'c>,
     ) -> Result<Registers<'c>, Error> {
         let is_new = match sum.onto {
-            Onto::Registers(c) => c.iter().all(|value| match value {
-                BasicValueEnum::FloatValue(value) => value.is_const() && value.is_null(),
-                _ => false,
-            }),
+            Onto::Registers(c) => is_zero(c),
             Onto::There => false,
         };
         let whole = tensor;
@@ -290,7 +271,9 @@ impl<'c> Lowering<'_, 'c> {
         if let Some(scales) = sum.scales {
             self.put_scales(whole, home, scales)?;
         }
-        if is_put || sum.scales.is_some() {
+        // Operands that loads brought ahead come with no barrier of their own. A thread that has not seen the end of the product before
+        // would take that of this one for it, and wait for ever.
+        if is_put || sum.scales.is_some() || self.scratch.is_product_busy() {
             self.barrier()?;
         }
         self.order_product([whole, tensor], mma, home, operands, (is_new, sum.scales))?;
@@ -400,12 +383,9 @@ impl<'c> Lowering<'_, 'c> {
         text.push_str("\t@one tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [$3];\n\t}");
         let condition = self.is_first_warp()?;
         self.when(Some(condition), |this| {
-            let base = this.scratch.memory.as_pointer_value();
-            let base = this.builder.build_ptr_to_int(base, this.context.i32_type(), "")?;
             let mut args = vec![tensor.first.into()];
             for (start, place) in [(a, a_place), (b, b_place)] {
-                let at = this.builder.build_int_add(base, start, "")?;
-                args.push(this.with_address(at, descriptor(&place))?);
+                args.push(this.with_address(this.shared_address(start)?, place.tcgen05_descriptor())?);
             }
             args.push(tensor.barrier.into());
             args.push(whole.first.into());
@@ -414,7 +394,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Every thread waits until the products that were ordered are made.
-    fn wait_for_product(&self, tensor: TensorMemory<'c>) -> Result<(), Error> {
+    fn wait_for_product(&mut self, tensor: TensorMemory<'c>) -> Result<(), Error> {
         let word = self.context.i32_type();
         let parity = self.builder.build_load(word, tensor.parity, "")?.into_int_value();
         let text = "{\n\t.reg .pred done;\nwait:\n\tmbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n\t@!done bra wait;\n\t}\n\t\
@@ -422,6 +402,7 @@ impl<'c> Lowering<'_, 'c> {
         self.done_together(text, "r,r", &[tensor.barrier.into(), parity.into()])?;
         let next = self.builder.build_xor(parity, self.int(1), "")?;
         self.builder.build_store(tensor.parity, next)?;
+        self.scratch.product_made();
         Ok(())
     }
 }

@@ -132,7 +132,8 @@ impl Decoder {
         if let (Ty::U(from_bits @ (32 | 64)), Ty::U(bits @ (16 | 32)), None, [dst, src @ Operand::Name(_)]) =
             (from, to, mode, operands)
             && bits < from_bits
-            && !sat
+            && after == After::default()
+            && !ftz
         {
             let src = self.src(src, from)?;
             let dst = self.dst(dst, to)?;

@@ -95,7 +95,7 @@ pub enum Precision {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// The gate is bounded: the diagonal blocks that come in are inverses of I + A's already. Else they are of A itself, strictly lower,
-    /// and are inverted by forward substitution.
+    /// and are inverted, in singles' precision whatever that of the block products is.
     pub safe_gate: bool,
     /// How the block products of the inverse are made.
     pub precision: Precision,

@@ -7,7 +7,8 @@
 //!
 //! A chunk is four sub-chunks, so ten 16×16 blocks of Akk, named by sub-chunks of row and column. Each pair of sub-chunks is
 //! scaled about the gate of the row sub-chunk's first token: exponents of both factors are then not positive, or cancel.
-//! The diagonal blocks come in `Akkd`: of A itself, which are inverted here by forward substitution, or, where the gate is
+//! The diagonal blocks come in `Akkd`: of A itself, which are inverted here (by forward substitution in the seeds' form, by blocks that double in that
+//! for every shape), or, where the gate is
 //! safe, already inverted. Block (i, j) of the inverse is −Akk_ii·Σ_u A_iu·Akk_uj over j ≤ u < i.
 //!
 //! One program a chunk and head; rows past the end of a sequence are neither read nor written. The live state is ten blocks of
@@ -405,7 +406,8 @@ fn finish_off_diagonal<'k>(chunk: &Chunk<'k>, sums: Sums<'k>, scale: Tile<'k>) -
     a
 }
 
-/// The inverses of I + A's diagonal blocks: given, or made by forward substitution, row by row.
+/// The inverses of I + A's diagonal blocks: given, or made: in the seeds' form by forward substitution, row by row, as there; else in six
+/// products.
 fn diagonal_inverses<'k>(chunk: &Chunk<'k>) -> [Tile<'k>; SUBS] {
     let t = chunk.t;
     let blocks: [Tile<'k>; SUBS] = std::array::from_fn(|index| chunk.diagonal(index));
