@@ -5,7 +5,7 @@
 use insta::{assert_snapshot, with_settings};
 use tilewright::generate::{Specialisation, standard};
 use tilewright::ptx::{Arch, Statistics, parse, print};
-use tilewright::template::{MicroPotrf, PotrfBlock, PotrfRows, PotrfWarp};
+use tilewright::template::{MicroPotrf, PotrfBlock, PotrfDiag, PotrfRows, PotrfWarp};
 
 fn summary(specialisation: &Specialisation, arch: Arch) -> String {
     let module = specialisation.instantiate(arch).unwrap();
@@ -19,6 +19,7 @@ fn normal_form_of_each_template() {
         Specialisation::PotrfWarp(PotrfWarp { n: 3, rank: 1, warps: 1 }),
         Specialisation::PotrfRows(PotrfRows { n: 33, rank: 2 }),
         Specialisation::PotrfBlock(PotrfBlock { n: 65, block: 8, warps: 4 }),
+        Specialisation::PotrfDiag(PotrfDiag { warps: 8 }),
         Specialisation::MicroPotrf(MicroPotrf { rank: 4, warps: 1 }),
     ];
     for specialisation in small {

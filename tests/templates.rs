@@ -3,7 +3,7 @@
 use tilewright::generate::{Specialisation, standard};
 use tilewright::ptx::model::{Item, Space, Statement, Variable};
 use tilewright::ptx::{Arch, DType, Module, ParamMeta, parse};
-use tilewright::template::{MicroPotrf, PotrfBlock, PotrfRows, PotrfWarp};
+use tilewright::template::{MicroPotrf, PotrfBlock, PotrfDiag, PotrfRows, PotrfWarp};
 
 /// Each order of each template, with the parameters in turn.
 fn specialisations() -> impl Iterator<Item = Specialisation> {
@@ -18,7 +18,8 @@ fn specialisations() -> impl Iterator<Item = Specialisation> {
     let micro = [2, 4]
         .into_iter()
         .flat_map(|rank| [1, 2, 4].map(|warps| Specialisation::MicroPotrf(MicroPotrf { rank, warps })));
-    warp.chain(rows).chain(block).chain(micro).chain(standard())
+    let diag = [4, 8].map(|warps| Specialisation::PotrfDiag(PotrfDiag { warps }));
+    warp.chain(rows).chain(block).chain(diag).chain(micro).chain(standard())
 }
 
 fn variables(statements: &[Statement], found: &mut Vec<Variable>) {

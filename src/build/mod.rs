@@ -33,7 +33,7 @@ use indexmap::IndexMap;
 
 use crate::generate::{self, Specialisation, kernels};
 use crate::ptx::{Arch, Module};
-use crate::template::{MicroPotrf, ParamError, PotrfBlock, PotrfRows, PotrfWarp};
+use crate::template::{MicroPotrf, ParamError, PotrfBlock, PotrfDiag, PotrfRows, PotrfWarp};
 use launcher::{File, Launcher, Target};
 
 /// Why the kernels could not be made.
@@ -303,4 +303,4 @@ macro_rules! specialisations {
         })*
     };
 }
-specialisations!(PotrfWarp, PotrfRows, PotrfBlock, MicroPotrf);
+specialisations!(PotrfWarp, PotrfRows, PotrfBlock, PotrfDiag, MicroPotrf);

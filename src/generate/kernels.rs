@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 
 use super::Error;
 use crate::ptx::{Arch, Module};
-use crate::template::{MicroPotrf, ParamError, PotrfBlock, PotrfRows, PotrfWarp};
+use crate::template::{MicroPotrf, ParamError, PotrfBlock, PotrfDiag, PotrfRows, PotrfWarp};
 
 /// A kernel that can be generated.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ const fn order(low: u32, high: u32) -> Setting {
     Setting { name: "n", default: None, allowed: Allowed::Range(low, high), meaning: "order of the matrices" }
 }
 
-static KERNELS: [KernelInfo; 4] = [
+static KERNELS: [KernelInfo; 5] = [
     KernelInfo {
         name: PotrfWarp::KERNEL,
         summary: "Cholesky of a batch, n from 1 to 32: one warp a matrix, rows in registers",
@@ -101,6 +101,12 @@ static KERNELS: [KernelInfo; 4] = [
         make: |values| Specialisation::PotrfBlock(PotrfBlock { n: values[0], block: values[1], warps: values[2] }),
     },
     KernelInfo {
+        name: PotrfDiag::KERNEL,
+        summary: "the 128-by-128 diagonal block at (k, k) of larger matrices: its factor, and what rows below are solved with",
+        settings: &[Setting { allowed: Allowed::OneOf(&[4, 8]), default: Some(8), meaning: "warps of a CTA", ..WARPS }],
+        make: |values| Specialisation::PotrfDiag(PotrfDiag { warps: values[0] }),
+    },
+    KernelInfo {
         name: MicroPotrf::KERNEL,
         summary: "the 32-by-32 diagonal block at (k, k) of larger matrices: its factor and the factor's inverse",
         settings: &[Setting { allowed: Allowed::OneOf(&[2, 4]), ..RANK }, WARPS],
@@ -122,7 +128,9 @@ pub enum Specialisation {
     PotrfRows(PotrfRows),
     /// 65 ≤ n ≤ 192.
     PotrfBlock(PotrfBlock),
-    /// The diagonal block of a larger matrix.
+    /// The 128-by-128 diagonal block of a larger matrix.
+    PotrfDiag(PotrfDiag),
+    /// The 32-by-32 diagonal block of a larger matrix.
     MicroPotrf(MicroPotrf),
 }
 
@@ -170,6 +178,7 @@ impl Specialisation {
             Specialisation::PotrfWarp(_) => PotrfWarp::KERNEL,
             Specialisation::PotrfRows(_) => PotrfRows::KERNEL,
             Specialisation::PotrfBlock(_) => PotrfBlock::KERNEL,
+            Specialisation::PotrfDiag(_) => PotrfDiag::KERNEL,
             Specialisation::MicroPotrf(_) => MicroPotrf::KERNEL,
         }
     }
@@ -180,6 +189,7 @@ impl Specialisation {
             Specialisation::PotrfWarp(p) => &[("n", p.n), ("rank", p.rank), ("warps", p.warps)],
             Specialisation::PotrfRows(p) => &[("n", p.n), ("rank", p.rank)],
             Specialisation::PotrfBlock(p) => &[("n", p.n), ("block", p.block), ("warps", p.warps)],
+            Specialisation::PotrfDiag(p) => &[("warps", p.warps)],
             Specialisation::MicroPotrf(p) => &[("rank", p.rank), ("warps", p.warps)],
         };
         pairs.iter().map(|&(name, value)| (name.to_owned(), value)).collect()
@@ -194,6 +204,7 @@ impl Specialisation {
             Specialisation::PotrfWarp(p) => p.instantiate(arch),
             Specialisation::PotrfRows(p) => p.instantiate(arch),
             Specialisation::PotrfBlock(p) => p.instantiate(arch),
+            Specialisation::PotrfDiag(p) => p.instantiate(arch),
             Specialisation::MicroPotrf(p) => p.instantiate(arch),
         }
     }

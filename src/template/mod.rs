@@ -14,6 +14,7 @@
 mod layout;
 mod micro_potrf;
 mod potrf_block;
+mod potrf_diag;
 mod potrf_rows;
 mod potrf_warp;
 mod text;
@@ -22,6 +23,7 @@ mod warp_tile;
 pub use layout::{PivotGroup, bank_pitch, pivot_groups};
 pub use micro_potrf::MicroPotrf;
 pub use potrf_block::PotrfBlock;
+pub use potrf_diag::PotrfDiag;
 pub use potrf_rows::PotrfRows;
 pub use potrf_warp::PotrfWarp;
 
