@@ -17,6 +17,7 @@ mod potrf_block;
 mod potrf_diag;
 mod potrf_rows;
 mod potrf_warp;
+mod schur_wgmma;
 mod text;
 mod warp_tile;
 
@@ -26,6 +27,7 @@ pub use potrf_block::PotrfBlock;
 pub use potrf_diag::PotrfDiag;
 pub use potrf_rows::PotrfRows;
 pub use potrf_warp::PotrfWarp;
+pub use schur_wgmma::{Operand, SchurWgmma};
 
 use crate::ptx::{Arch, DType, ParamMeta};
 
@@ -57,6 +59,18 @@ pub enum ParamError {
         arch: Arch,
         /// Bytes that the target has.
         available: u32,
+    },
+    /// The target lacks an instruction that the template is made of.
+    #[error("{kernel} needs {what}, which {arch} does not have: it is for {targets}")]
+    Target {
+        /// The template's name.
+        kernel: &'static str,
+        /// What it needs.
+        what: &'static str,
+        /// The target asked for.
+        arch: Arch,
+        /// The targets that have it.
+        targets: &'static str,
     },
     /// The template's text could not be written out; a fault of ours.
     #[error("{kernel}: the template failed to render: {message}")]

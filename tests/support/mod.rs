@@ -7,6 +7,7 @@ pub mod batch;
 pub mod corpus;
 pub mod families;
 pub mod oracle;
+pub mod shadow;
 
 use std::sync::Arc;
 
