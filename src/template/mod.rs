@@ -13,6 +13,7 @@
 
 mod layout;
 mod micro_potrf;
+mod panel_solve;
 mod potrf_block;
 mod potrf_diag;
 mod potrf_rows;
@@ -23,6 +24,7 @@ mod warp_tile;
 
 pub use layout::{PivotGroup, bank_pitch, pivot_groups};
 pub use micro_potrf::MicroPotrf;
+pub use panel_solve::PanelSolve;
 pub use potrf_block::PotrfBlock;
 pub use potrf_diag::PotrfDiag;
 pub use potrf_rows::PotrfRows;

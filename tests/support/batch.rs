@@ -92,7 +92,18 @@ pub fn factor(device: &dyn Device, matrices: &[f32], batch: usize, n: usize, lay
 
 /// Through the host API, with any shape whose factors follow each other.
 pub fn factor_shape(device: &dyn Device, matrices: &[f32], shape: Shape, in_place: bool) -> (Vec<f32>, Vec<i32>) {
-    let cholesky = Cholesky::plan(shape, &Options::for_device(device)).unwrap();
+    factor_planned(device, matrices, shape, in_place, &Options::for_device(device))
+}
+
+/// The same with a choice of options.
+pub fn factor_planned(
+    device: &dyn Device,
+    matrices: &[f32],
+    shape: Shape,
+    in_place: bool,
+    options: &Options,
+) -> (Vec<f32>, Vec<i32>) {
+    let cholesky = Cholesky::plan(shape, options).unwrap();
     run(device, matrices, &shape, in_place, |a, l, info| cholesky.factor(device, a, l, info).unwrap())
 }
 

@@ -1,10 +1,10 @@
-//! Batched Cholesky factorisation: A = L·Lᵀ for many small symmetric positive definite matrices at once.
+//! Batched Cholesky factorisation: A = L·Lᵀ for symmetric positive definite matrices, from many small ones to a few large.
 //!
 //! FP32, row-major. Only the lower triangle of A is read; L gets zeros above its diagonal. Every matrix has an `info`,
 //! LAPACK's: 0, or the 1-based index of the first pivot that is not a positive finite number. A matrix that fails
 //! leaves its own factor unspecified on and below the diagonal, and disturbs no other.
 //!
-//! [`Cholesky::plan`] chooses and makes the kernel once; [`Cholesky::factor`] queues it on a device and returns, `info`
+//! [`Cholesky::plan`] chooses and makes the kernels once; [`Cholesky::factor`] queues it on a device and returns, `info`
 //! staying on the device until somebody copies it out.
 //!
 //! ```
@@ -32,6 +32,7 @@
 //! # Ok::<(), tilewright::kernels::cholesky::Error>(())
 //! ```
 
+mod blocked;
 mod error;
 mod residual;
 mod select;
@@ -41,6 +42,9 @@ pub mod tiles;
 pub use error::Error;
 pub use residual::{residual, residuals};
 pub use shape::Shape;
+
+use blocked::Bound;
+use select::Choice;
 
 use crate::device::{Arg, Buffer, Device, Plan, Replay, SharedModule};
 use crate::ptx::{Arch, DType};
@@ -63,19 +67,22 @@ pub struct Options {
     pub precision: Precision,
     /// The target of the kernels.
     pub arch: Arch,
+    /// Multiprocessors of the device, over which the work of larger orders is dealt out. Any number gives the same factors.
+    pub multiprocessors: u32,
 }
 
 impl Default for Options {
-    /// Full precision for sm_80, which every supported card runs.
+    /// Full precision for sm_80, which every supported card runs, and an A100's 108 multiprocessors.
     fn default() -> Self {
-        Self { precision: Precision::Full, arch: Arch::Sm80 }
+        Self { precision: Precision::Full, arch: Arch::Sm80, multiprocessors: 108 }
     }
 }
 
 impl Options {
     /// Full precision for the newest target that `device` runs.
     pub fn for_device<D: Device + ?Sized>(device: &D) -> Self {
-        Self { arch: device.properties().arch, ..Self::default() }
+        let properties = device.properties();
+        Self { arch: properties.arch, multiprocessors: properties.multiprocessors, ..Self::default() }
     }
 }
 
@@ -88,18 +95,19 @@ pub struct Cholesky {
 }
 
 impl Cholesky {
-    /// The largest order that there is a kernel for.
-    pub fn largest_order() -> usize {
-        select::largest()
+    /// The largest order that there are kernels for on a target.
+    pub fn largest_order(arch: Arch) -> usize {
+        select::largest(arch)
     }
 
-    /// Chooses and makes the kernel for `shape`.
+    /// Chooses and makes the kernels for `shape`.
     ///
     /// # Errors
     /// When a field of the shape breaks a rule (the message names it), or n is over the largest order.
     pub fn plan(shape: Shape, options: &Options) -> Result<Self, Error> {
-        if shape.n > Self::largest_order() {
-            return Err(Error::Unsupported { n: shape.n, limit: Self::largest_order() });
+        let limit = Self::largest_order(options.arch);
+        if shape.n > limit {
+            return Err(Error::Unsupported { n: shape.n, limit });
         }
         shape.check()?;
         let mut plan = Plan::builder(&format!("cholesky of {} × {}", shape.batch, shape.n));
@@ -108,23 +116,28 @@ impl Cholesky {
         let info = plan.output("info", DType::I32, shape.batch);
         plan.may_alias(a, l);
         if !shape.is_empty() {
-            let module: SharedModule =
-                select::choose(shape.n, options.arch, options.precision)?.instantiate(options.arch)?.into();
-            // `Shape::check` has seen that all of these fit.
-            let (stride_a, stride_l) = (shape.stride_a as i64, shape.stride_l as i64);
-            let (lda, ldl, batch) = (shape.lda as i32, shape.ldl as i32, shape.batch as i32);
-            let args = [
-                a.into(),
-                l.into(),
-                info.into(),
-                stride_a.into(),
-                stride_l.into(),
-                lda.into(),
-                ldl.into(),
-                batch.into(),
-            ];
-            let name = module.only_kernel()?.name.clone();
-            plan.launch(&module, &name, &args)?;
+            match select::choose(&shape, options)? {
+                Choice::One(specialisation) => {
+                    let module: SharedModule = specialisation.instantiate(options.arch)?.into();
+                    // `Shape::check` has seen that all of these fit.
+                    let args = [
+                        a.into(),
+                        l.into(),
+                        info.into(),
+                        (shape.stride_a as i64).into(),
+                        (shape.stride_l as i64).into(),
+                        (shape.lda as i32).into(),
+                        (shape.ldl as i32).into(),
+                        (shape.batch as i32).into(),
+                    ];
+                    let name = module.only_kernel()?.name.clone();
+                    plan.launch(&module, &name, &args)?;
+                }
+                Choice::Blocked(blocked) => {
+                    let bound = Bound { a, l, info };
+                    blocked.plan(&mut plan, shape, bound, options.arch, options.multiprocessors)?;
+                }
+            }
         }
         Ok(Self { shape, options: *options, plan: plan.build() })
     }
