@@ -279,7 +279,7 @@ fn every_part_of_the_triangle() {
             kernel(Operand::F16, 128, 2),
             kernel(Operand::F16, 256, 4),
             kernel(Operand::F16x3, 256, 2),
-            SchurWgmma { promote: 3, ..kernel(Operand::F16, 128, 5) },
+            SchurWgmma { promote: 4, ..kernel(Operand::F16, 128, 5) },
         ] {
             check(kernel, case, number as u64);
         }

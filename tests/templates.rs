@@ -3,7 +3,7 @@
 use tilewright::generate::{Specialisation, standard};
 use tilewright::ptx::model::{Item, Space, Statement, Variable};
 use tilewright::ptx::{Arch, DType, Module, ParamMeta, parse};
-use tilewright::template::{MicroPotrf, PotrfBlock, PotrfDiag, PotrfRows, PotrfWarp};
+use tilewright::template::{MicroPotrf, Operand, PanelSolve, PotrfBlock, PotrfDiag, PotrfRows, PotrfWarp, SchurWgmma};
 
 /// Each order of each template, with the parameters in turn.
 fn specialisations() -> impl Iterator<Item = Specialisation> {
@@ -19,7 +19,16 @@ fn specialisations() -> impl Iterator<Item = Specialisation> {
         .into_iter()
         .flat_map(|rank| [1, 2, 4].map(|warps| Specialisation::MicroPotrf(MicroPotrf { rank, warps })));
     let diag = [4, 8].map(|warps| Specialisation::PotrfDiag(PotrfDiag { warps }));
-    warp.chain(rows).chain(block).chain(diag).chain(micro).chain(standard())
+    let panel = [2, 4, 8].into_iter().flat_map(|warps| {
+        let ways = [(3, 2), (3, 1), (1, 2), (1, 1)];
+        ways.map(|(products, planes)| Specialisation::PanelSolve(PanelSolve { warps, products, planes }))
+    });
+    let schur = Operand::ALL.into_iter().flat_map(|operand| {
+        let ways = [(128, 2, 0), (128, 3, 1), (128, 2, 8), (256, 2, 0)];
+        ways.map(|(columns, stages, promote)| SchurWgmma { operand, columns, stages, promote })
+    });
+    let schur = schur.map(Specialisation::SchurWgmma);
+    warp.chain(rows).chain(block).chain(diag).chain(panel).chain(schur).chain(micro).chain(standard())
 }
 
 fn variables(statements: &[Statement], found: &mut Vec<Variable>) {
@@ -72,7 +81,7 @@ fn check(module: &Module, arch: Arch) {
 #[test]
 fn text_and_metadata_agree_for_every_order_and_target() {
     for specialisation in specialisations() {
-        for arch in Arch::ALL {
+        for &arch in specialisation.info().targets {
             check(&specialisation.instantiate(arch).unwrap(), arch);
         }
     }
@@ -91,7 +100,10 @@ fn the_same_parameters_give_the_same_bytes() {
 fn different_parameters_have_different_entries() {
     let mut names: Vec<_> = specialisations()
         .map(|specialisation| {
-            (specialisation.instantiate(Arch::Sm80).unwrap().meta.kernels[0].name.clone(), specialisation)
+            (
+                specialisation.instantiate(specialisation.info().targets[0]).unwrap().meta.kernels[0].name.clone(),
+                specialisation,
+            )
         })
         .collect();
     names.sort_by(|left, right| left.0.cmp(&right.0));

@@ -31,9 +31,9 @@ use std::path::{Path, PathBuf};
 use askama::Template;
 use indexmap::IndexMap;
 
-use crate::generate::{self, Specialisation, kernels};
+use crate::generate::{self, SettingValue, Specialisation, kernels};
 use crate::ptx::{Arch, Module};
-use crate::template::{MicroPotrf, ParamError, PotrfBlock, PotrfDiag, PotrfRows, PotrfWarp};
+use crate::template::{MicroPotrf, PanelSolve, ParamError, PotrfBlock, PotrfDiag, PotrfRows, PotrfWarp, SchurWgmma};
 use launcher::{File, Launcher, Target};
 
 /// Why the kernels could not be made.
@@ -252,7 +252,7 @@ impl Request {
         })
     }
 
-    fn launcher_name(&self, kernel: &str, settings: &IndexMap<String, u32>) -> Result<String, Error> {
+    fn launcher_name(&self, kernel: &str, settings: &IndexMap<String, SettingValue>) -> Result<String, Error> {
         let name = match (&self.name, &self.source) {
             (Some(name), _) => name.clone(),
             (None, Source::Named { settings: given, .. }) => {
@@ -269,7 +269,7 @@ impl Request {
     }
 }
 
-fn default_name<'a>(kernel: &str, settings: impl Iterator<Item = (&'a String, &'a u32)>) -> String {
+fn default_name<'a>(kernel: &str, settings: impl Iterator<Item = (&'a String, &'a SettingValue)>) -> String {
     let parts = settings.map(|(name, value)| format!("_{name}{value}"));
     launcher::camel_case(&(kernel.to_owned() + &parts.collect::<String>()))
 }
@@ -303,4 +303,4 @@ macro_rules! specialisations {
         })*
     };
 }
-specialisations!(PotrfWarp, PotrfRows, PotrfBlock, PotrfDiag, MicroPotrf);
+specialisations!(PotrfWarp, PotrfRows, PotrfBlock, PotrfDiag, PanelSolve, SchurWgmma, MicroPotrf);

@@ -54,6 +54,18 @@ pub enum Error {
         /// The text given.
         value: String,
     },
+    /// A setting's value is none of its words.
+    #[error("{kernel}: {setting} = `{value}` is not allowed: it must be {known}")]
+    UnknownWord {
+        /// The kernel.
+        kernel: &'static str,
+        /// The setting.
+        setting: String,
+        /// The text given.
+        value: String,
+        /// The words there are.
+        known: String,
+    },
     /// A setting without a default is missing.
     #[error("{kernel} needs the setting `{setting}`: {meaning}, {allowed}")]
     Missing {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::tiles::table;
 use super::{Error, SettingValue, Specialisation, TileKernel};
 use crate::ptx::{Arch, Module, ModuleMeta, Statistics, parse};
-use crate::template::{MicroPotrf, PotrfBlock, PotrfRows, PotrfWarp};
+use crate::template::{MicroPotrf, Operand, PanelSolve, PotrfBlock, PotrfDiag, PotrfRows, PotrfWarp, SchurWgmma};
 
 /// `generated/manifest.json`: every file with what made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,13 @@ pub fn standard() -> Vec<Specialisation> {
     list.push(Specialisation::PotrfWarp(PotrfWarp { n: 32, rank: 4, warps: 4 }));
     list.extend([33, 48, 64].map(|n| Specialisation::PotrfRows(PotrfRows { n, rank: 2 })));
     list.extend([65, 96, 128, 192].map(|n| Specialisation::PotrfBlock(PotrfBlock { n, block: 16, warps: 8 })));
+    list.push(Specialisation::PotrfDiag(PotrfDiag { warps: 8 }));
+    for (products, planes) in [(3, 2), (1, 1)] {
+        list.push(Specialisation::PanelSolve(PanelSolve { warps: 4, products, planes }));
+    }
+    for (operand, columns, stages, promote) in [(Operand::F16x3, 128, 3, 1), (Operand::F16, 256, 4, 0)] {
+        list.push(Specialisation::SchurWgmma(SchurWgmma { operand, columns, stages, promote }));
+    }
     list.push(Specialisation::MicroPotrf(MicroPotrf { rank: 4, warps: 4 }));
     list
 }
@@ -63,15 +70,10 @@ pub fn tree(tiles: &[TileKernel]) -> Result<IndexMap<String, String>, Error> {
     };
     let mut linked = Vec::new();
     for arch in Arch::ALL {
-        for specialisation in standard() {
+        for specialisation in standard().into_iter().filter(|made| made.info().targets.contains(&arch)) {
             let module = specialisation.instantiate(arch)?;
             let stem = module.meta.kernels[0].name.clone();
-            let settings = specialisation
-                .settings()
-                .into_iter()
-                .map(|(name, value)| (name, SettingValue::Number(value)))
-                .collect();
-            tree.add(stem, specialisation.kernel(), settings, false, module)?;
+            tree.add(stem, specialisation.kernel(), specialisation.settings(), false, module)?;
         }
         for (kernel, module, json) in compile_all(tiles, arch)? {
             let json = serde_json::to_string_pretty(&json).map_err(unwritable)? + "\n";

@@ -123,7 +123,7 @@ pub struct SchurWgmma {
     pub columns: u32,
     /// k tiles that are on their way at a time, from 2 on: as many as shared memory holds.
     pub stages: u32,
-    /// 0, or after how many k tiles the sum is added to a second one, to nearest (1 to 64, at 128 columns). The tensor cores
+    /// 0, or after how many k tiles the sum is added to a second one, to nearest (1, 2, 4 or 8, at 128 columns). The tensor cores
     /// cut sums towards zero at every 32 bytes of k, so errors of long sums of one sign add up: to some 2⁻²⁴ of the sum for each step
     /// without, and for each step between two additions with.
     pub promote: u32,
@@ -296,7 +296,7 @@ impl SchurWgmma {
         one_of(Self::KERNEL, "columns", self.columns, &[128, 256])?;
         // The emulator and the mbarriers' offsets are good for more; no target has the memory.
         within(Self::KERNEL, "stages", self.stages, 2, 7)?;
-        within(Self::KERNEL, "promote", self.promote, 0, 64)?;
+        one_of(Self::KERNEL, "promote", self.promote, &[0, 1, 2, 4, 8])?;
         if self.promote > 0 && self.columns != 128 {
             return Err(ParamError::Value {
                 kernel: Self::KERNEL,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tilewright::generate::{self, Allowed};
+use tilewright::generate;
 use tilewright::ptx::{self, Arch, ModuleMeta, Statistics};
 
 use crate::support::{Folder, Run, command, tilewright};
@@ -37,15 +37,15 @@ fn every_kernel_is_listed_and_can_be_emitted_as_listed() {
         for setting in kernel.settings {
             assert!(list.contains(&setting.allowed.to_string()) && list.contains(setting.meaning), "{list}");
             if setting.default.is_none() {
-                let value = match setting.allowed {
-                    Allowed::Range(low, _) => low,
-                    Allowed::OneOf(values) => values[0],
-                };
-                line.push_str(&format!(" --set {}={value}", setting.name));
+                line.push_str(&format!(" --set {}={}", setting.name, setting.allowed.values()[0]));
             }
         }
+        let arch = kernel.targets[0];
+        if arch != Arch::Sm80 {
+            line.push_str(&format!(" --arch {arch}"));
+        }
         let text = words(&line).ended_with(0).stdout;
-        assert_eq!(ptx::parse(&text).unwrap().target, ["sm_80"]);
+        assert_eq!(ptx::parse(&text).unwrap().target, [arch.name()]);
     }
 }
 

@@ -9,8 +9,9 @@ use anyhow::{Context, Result, bail};
 use indexmap::IndexMap;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
-use tilewright::generate::{Allowed, Manifest, emit, kernels};
+use tilewright::generate::{Error, Manifest, emit, kernels};
 use tilewright::ptx::Arch;
+use tilewright::template::ParamError;
 
 use crate::{files, root, tools};
 
@@ -66,23 +67,24 @@ pub fn every() -> Result<()> {
         // All combinations of the settings' values.
         let mut choices: Vec<IndexMap<String, String>> = vec![IndexMap::new()];
         for setting in info.settings {
-            let values: Vec<u32> = match setting.allowed {
-                Allowed::Range(low, high) => (low..=high).collect(),
-                Allowed::OneOf(values) => values.to_vec(),
-            };
+            let values = setting.allowed.values();
             choices = choices
                 .iter()
                 .flat_map(|choice| {
                     values.iter().map(|value| {
                         let mut choice = choice.clone();
-                        choice.insert(setting.name.to_owned(), value.to_string());
+                        choice.insert(setting.name.to_owned(), setting.value(*value).to_string());
                         choice
                     })
                 })
                 .collect();
         }
-        for (arch, choice) in Arch::ALL.into_iter().flat_map(|arch| choices.iter().map(move |choice| (arch, choice))) {
-            let module = emit(info.name, choice, arch)?;
+        for (arch, choice) in info.targets.iter().flat_map(|arch| choices.iter().map(move |choice| (*arch, choice))) {
+            let module = match emit(info.name, choice, arch) {
+                // Each value is allowed, but not these together.
+                Err(Error::Param(ParamError::Shared { .. } | ParamError::Value { .. })) => continue,
+                made => made?,
+            };
             let path = folder.path().join(arch.name()).join(format!("{}.ptx", module.meta.kernels[0].name));
             files::write(&path, &module.ptx)?;
             paths.push(path);
