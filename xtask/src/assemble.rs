@@ -10,7 +10,6 @@ use indexmap::IndexMap;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use tilewright::generate::{Error, Manifest, emit, kernels};
-use tilewright::ptx::Arch;
 use tilewright::template::ParamError;
 
 use crate::{files, root, tools};

@@ -55,14 +55,15 @@ pub(super) fn choose(shape: &Shape, options: &Options) -> Result<Choice, Error> 
 /// Block columns on Hopper, FP32-grade.
 fn hopper(n: usize, batch: usize) -> Blocked {
     let engine = Engine::Wgmma(SchurWgmma { operand: Operand::F16x3, columns: 128, stages: 3, promote: 1 });
-    // With tiles enough in one column, each is read and written once.
-    let tiles = batch * n.div_ceil(128);
+    // What measured best on an H200 (docs/performance.md). With tiles enough in one column, each entry is read and written once;
+    // panels of few rows are solved by small CTAs, so that there are more of them.
+    let rows = batch * n;
     let (width, order) = match n {
-        _ if tiles >= 256 => (16, Inner::Left),
-        ..=1024 => (8, Inner::Right),
-        _ => (4, Inner::Right),
+        _ if rows >= 16_384 && batch > 2 => (4, Inner::Left),
+        ..16_385 => (8, Inner::Right),
+        _ => (16, Inner::Right),
     };
-    let panel = PanelSolve { warps: 4, products: 3, planes: 2 };
+    let panel = PanelSolve { warps: if rows > 16_384 { 4 } else { 2 }, products: 3, planes: 2 };
     Blocked { diag: PotrfDiag { warps: 8 }, panel, inner: engine, outer: engine, width, order }
 }
 
