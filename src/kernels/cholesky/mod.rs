@@ -52,11 +52,10 @@ use crate::ptx::{Arch, DType};
 /// How exact the arithmetic is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// FP32 throughout: a residual as small as the vendor's.
+    /// FP32-grade: a residual as small as the vendor's. Products on tensor cores are sums of three.
     #[default]
     Full,
-    /// May use tensor cores at reduced precision where that is faster. No order that is supported now is: the same
-    /// kernels run.
+    /// May take products at reduced precision where that is faster. No plan does yet: what `Full` runs is run.
     Fast,
 }
 
