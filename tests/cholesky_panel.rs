@@ -95,7 +95,7 @@ fn triangle(seed: u64) -> (Vec<f64>, Vec<f32>) {
 fn place(case: &Case, planes: usize, matrix: usize, row: usize, column: usize, plane: usize) -> usize {
     let tile = (matrix * case.row_tiles() + row / NB) * case.k_tiles + case.first_k + column / TILE_K;
     let (row, byte) = (row % NB, 2 * (column % TILE_K));
-    ((tile * planes + plane) * NB * NB + row * NB + (byte / 16 ^ row % 8) * 16 + byte % 16) / 2
+    ((tile * planes + plane) * NB * NB + row * NB + ((byte / 16) ^ (row % 8)) * 16 + byte % 16) / 2
 }
 
 /// Runs the kernel and checks all that it writes; returns the largest error of X over the bound of FP32 arithmetic.

@@ -130,5 +130,5 @@ impl Shadow {
 
 /// Where byte `along` of row `row` lies in a plane: 16-byte pieces are exchanged by the row's number.
 fn place(row: usize, along: usize) -> usize {
-    row * TILE + (along / 16 ^ row % 8) * 16 + along % 16
+    row * TILE + ((along / 16) ^ (row % 8)) * 16 + along % 16
 }
